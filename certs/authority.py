@@ -51,7 +51,7 @@ class Authority:
 
     @classmethod
     def create(cls, common_name: str, *, life: timedelta = _CA_LIFETIME, now: datetime | None = None) -> Self:
-        """Return a new authority with a new key; `life` counts from `now`, by default the time of this machine."""
+        """Return a new authority with a new key; `life` starts at `now`, by default this machine's time."""
         key = ec.generate_private_key(ec.SECP256R1())
         name = _name(common_name)
         began = now or datetime.now(UTC)

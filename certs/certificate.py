@@ -112,10 +112,14 @@ class Pair:
     certificate: Certificate
     key_pem: bytes = field(repr=False)
     above: tuple[Certificate, ...] = ()
-    """The intermediate authorities that are presented with the certificate; another issuer may have some."""
+    """The intermediate authorities that a server presents with its certificate. Muster's own certificates have none;
+    those of another issuer may."""
 
     def vouched_by(self, trusted: Collection[Certificate]) -> bool:
-        """Return True if a client that trusts these certificates accepts this one: they contain it or its signer."""
+        """Return True if a client that trusts these certificates accepts this one.
+
+        They must contain the certificate itself, its signer, or the signer of one of its intermediate authorities.
+        """
         current, left = self.certificate, set(self.above)
         while current not in trusted and not any(current.signed_by(each) for each in trusted):
             signer = next((each for each in left if current.signed_by(each)), None)

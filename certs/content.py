@@ -34,13 +34,14 @@ WEB: Final = "web"
 class Content:
     """The readable part of the Secret; broken parts count as missing, and `faults` lists them.
 
-    `ours` is False for a Secret of another issuer, which is never written. `request` is a user's request for a renewal.
+    `ours` is False for a Secret of another issuer, which Muster never changes. `request` is a user's request for a
+    renewal.
     """
 
     issuer: Pair | None = None
     coming: Pair | None = None
     trusted: tuple[Certificate, ...] = ()
-    """The newest first."""
+    """The trusted authorities, newest first."""
     leaves: Mapping[str, Pair] = field(default_factory=dict)
     request: str = ""
     ours: bool = True
@@ -109,7 +110,7 @@ def all_pairs(content: Content) -> Iterator[tuple[str, Certificate]]:
 
 
 _LATE = 4
-"""Divisor of the time between the due renewal and the end; a renewal that is later than the result is a problem."""
+"""A certificate is reported as overdue after one quarter of the time between its due renewal and its expiry."""
 
 
 def problems(

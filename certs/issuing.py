@@ -12,7 +12,7 @@ from certs.rotation import Bundles, Drop, Issue, NewAuthority, Refuse, Situation
 
 
 def all_steps(content: Content | None, bundles: Bundles, at: Situation) -> tuple[Content | None, list[Step]]:
-    """Return the content after all steps that can be taken now, to be written at once, and these steps."""
+    """Take all steps that are possible now; return the resulting content, to be written at once, and the steps."""
     steps: list[Step] = []
     while step := next_step(content, bundles, at):
         steps.append(step)
@@ -45,7 +45,7 @@ def _with_authority(content: Content, at: Situation) -> Content:
 def _with_certificates(content: Content, step: Issue, at: Situation) -> Content:
     signer = content.coming if step.by == "coming" else content.issuer
     if signer is None:
-        raise ValueError(f"there is no {step.by} authority to sign with")  # a defect of the decision
+        raise ValueError(f"there is no {step.by} authority to sign with")  # a bug in `rotation`
     authority = Authority(CertificatePair(signer.certificate.pem, signer.key_pem))
     made = {each.name: _issued(authority, each, at) for each in step.wanted}
     coming = None if step.by == "coming" else content.coming

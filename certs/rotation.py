@@ -104,7 +104,7 @@ def next_step(content: Content | None, bundles: Bundles, at: Situation) -> Step 
     if not content.ours:
         return None
     if content.request and content.request not in REQUESTS:
-        return Refuse(f"{content.request!r} cannot be asked for; there is {', '.join(REQUESTS)}")
+        return Refuse(f"{content.request!r} is not a valid request; valid are {', '.join(REQUESTS)}")
     if why := _why_new_authority(content, at.now_s):
         return NewAuthority(why)
     issue = _issue(content, bundles, at)
@@ -131,7 +131,7 @@ def _issue(content: Content, bundles: Bundles, at: Situation) -> Issue | None:
         if pair is None or not pair.certificate.valid_at(at.now_s):
             return False
         waited_s = at.trusted_s.get(pair.certificate.fingerprint, 0.0)
-        return waited_s >= at.terms.trust_wait_s or not any(bundles)  # where none is trusted, none can be cut off
+        return waited_s >= at.terms.trust_wait_s or not any(bundles)  # without caBundles, no API server can lose access
 
     if content.coming and ready(content.coming):
         return Issue("a new authority signs", tuple(at.wanted), "coming")
@@ -157,7 +157,7 @@ def _why_new(content: Content, wanted: WantedCertificate, issuer: Certificate, n
         return "the present certificate is for other names"
     if not certificate.signed_by(issuer):
         return "the present certificate was signed by another authority"
-    if certificate.due_s <= now_s and certificate.ends_s + 1 < ends_s:  # else the authority's end is in the way
+    if certificate.due_s <= now_s and certificate.ends_s + 1 < ends_s:  # a new one must end later
         return "the present one has used two thirds of its lifetime"
     return "it was requested" if content.request == "serving" else ""
 
@@ -176,9 +176,9 @@ def _unused(content: Content, authority: Certificate, at: Situation) -> bool:
 
 
 def bundle_for(content: Content, present: tuple[Certificate, ...], at: Situation) -> tuple[Certificate, ...]:
-    """Return the new caBundle of a webhook that now has `present`.
+    """Return the new caBundle of a webhook whose caBundle is now `present`.
 
-    The bundle has the Secret's authorities, and other authorities that are still in use.
+    It consists of the Secret's authorities, and of the present ones that a replica may still use.
     """
     if not content.ours or not content.trusted:
         return present

@@ -48,7 +48,7 @@ def pair_of(private: bytes) -> SSHKeyPair:
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
         raise ValueError(f"the private key cannot be read: {error}") from error
     if not isinstance(key, PrivateKey):
-        raise ValueError(f"the private key is of a kind that is not used here ({type(key).__name__})")  # noqa: TRY004 - the text is at fault
+        raise ValueError(f"the private key is of an unsupported type ({type(key).__name__})")  # noqa: TRY004 - the text is at fault
     return SSHKeyPair(private, _public(key))
 
 

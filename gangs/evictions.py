@@ -1,7 +1,7 @@
-"""Evictions that are announced or in progress, as reasons in the rows of the gangs concerned.
+"""Evictions that are announced or in progress, shown as reasons in the rows of the affected gangs.
 
-A row of a victim shows when it is evicted, and for which gang. A row of the gang that gets the nodes shows for which
-evictions it waits. All functions are pure.
+The row of a gang that is to be evicted shows the time, and the gang that gets its nodes. The row of the gang that gets
+the nodes lists the evictions that it waits for. All functions are pure.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,7 +32,7 @@ def evictions(
     placements: Sequence[Placement],
     pods: Mapping[tuple[str, str], Sequence[Pod]],
 ) -> dict[str, EvictionText]:
-    """Map the key of each gang that will be evicted, or waits until others are evicted, to its text.
+    """Return the text for each gang that will be evicted or waits for the eviction of others, by the gang's key.
 
     The victims are named in the placement of the gang that gets their nodes. If that placement is not among
     `placements`, the annotations of a victim's pods name at least the queue of that gang.
@@ -58,7 +58,10 @@ def evictions(
 
 
 def displacers(groups: Sequence[PodGroup], placements: Sequence[Placement]) -> dict[str, str]:
-    """Return the workload for which each gang was evicted, by the evicted gang's key, while that workload exists."""
+    """Map the key of each evicted gang to the workload that got its nodes, such as `Job team/train`.
+
+    A workload that no longer exists is left out.
+    """
     owners = {group.metadata.key: workload_of(group) for group in groups}
     return {
         victim: f"{owners[key].kind} {placement.metadata.namespace}/{owners[key].name}"

@@ -1,6 +1,7 @@
-"""Expected starts of waiting gangs, for `muster ps --start`: from reservations, and from declared and past run times.
+"""Expected starts of waiting gangs, for `muster ps --start`.
 
-Pure: the input is the objects of the whole cluster. Without the right to list them, only reservations give times.
+A start is taken from a reservation, or simulated from declared and past run times. Pure: the input is the objects of
+the whole cluster. Without the right to list them, only reservations give times.
 """
 
 from collections import Counter

@@ -17,7 +17,7 @@ _NEAR = 5
 
 
 class UnknownGangError(ValueError):
-    """The user's name fits no gang, or several gangs. The message is for the user."""
+    """The name that a user gave matches no gang, or several gangs. The message is shown to the user."""
 
 
 def named(rows: Sequence[GangRow], text: str, namespace: str, kind: str = "") -> GangRow:
@@ -32,14 +32,14 @@ def named(rows: Sequence[GangRow], text: str, namespace: str, kind: str = "") ->
     found = [row for row in found if row.state not in ENDED] or found
     workloads = {row.reference for row in found}
     if len(workloads) > 1:
-        raise UnknownGangError(f"{text} is the name of {' and '.join(sorted(workloads))}: say which")
+        raise UnknownGangError(f"{text} is the name of {' and '.join(sorted(workloads))}: name one")
     if found:
         return max(found, key=lambda row: row.created)
     what = f"there is no {kind or 'gang'} {text} in namespace {namespace}"
     there = sorted({row.name for row in rows if not kind or row.kind == kind})
     near = get_close_matches(name, there, n=_NEAR) or there[:_NEAR]
     more = f" and {len(there) - _NEAR} more" if near == there[:_NEAR] and len(there) > _NEAR else ""
-    raise UnknownGangError(f"{what}; there is {', '.join(near)}{more}" if near else f"{what}, and no other one")
+    raise UnknownGangError(f"{what}; there is {', '.join(near)}{more}" if near else f"{what}, and no other gang")
 
 
 def members(objects: RowSources, row: GangRow) -> list[Pod]:

@@ -53,7 +53,7 @@ class AlikeRow(Struct, frozen=True, rename="camel", kw_only=True):
 def node_rows(nodes: Iterable[Node], pods: Iterable[Pod], rules_in: Callable[[str], FaultRules]) -> list[NodeRow]:
     """Return a row per node, ordered by rack, model and name. Completed pods do not use resources.
 
-    `rules_in` returns the rules that make a node of a node pool suspect.
+    `rules_in` returns the rules by which a node of a given node pool counts as suspect.
     """
     there: dict[str, list[Pod]] = defaultdict(list)
     for pod in pods:

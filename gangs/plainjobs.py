@@ -27,7 +27,7 @@ _NOTES = frozenset({names.CREATED_BY, names.MOVED_TO, names.HELD_REPLICAS, names
 _FORBIDDEN = " is forbidden: "
 """Text between the pod's name and the reason, when the API server rejects a pod."""
 HELD_KINDS = tuple(kind for kind in KINDS if kind.labelled and kind.verbs and kind.resource is not INDEXED_JOBS)
-"""Kinds whose held workloads have neither pods nor a Volcano Job."""
+"""Kinds of workloads that have neither pods nor a Volcano Job while they are held."""
 
 
 def is_held_by_user(kind: WorkloadKind, workload: JSON) -> bool:
@@ -107,7 +107,10 @@ def refusals(events: Iterable[Event]) -> Refusals:
 
 
 def refusal_of(group: PodGroup, pods: Sequence[Pod], refusals: Refusals) -> str:
-    """Return why the missing pods of a gang cannot be created; "" if none is missing or a pod was created since."""
+    """Return the error because of which the gang's missing pods cannot be created.
+
+    Returns "" if no pod is missing, or if a pod was created after the error.
+    """
     above = group.metadata.controller
     at, why = refusals.get(above.uid, (0.0, "")) if above else (0.0, "")
     living = [pod for pod in pods if not (pod.finished or pod.metadata.deletion_timestamp)]

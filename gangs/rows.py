@@ -41,7 +41,7 @@ from muster.workloads.verbs import held_pods, released_by
 
 @dataclass(slots=True)
 class RowSources:
-    """The objects from which rows are built; None for a kind that the user may not read."""
+    """The objects from which rows are built; a field is None if the user may not read that kind."""
 
     versions: dict[Resource[Any], str] = field(default_factory=dict)
     """Maps a listed kind of PodGroups to the resource version of the list, from which a watch continues."""
@@ -324,7 +324,7 @@ def _in_namespace(row: GangRow, namespace: Namespace | None) -> GangRow:
 
 
 def _as_leaving(row: GangRow, why: EvictionText | None) -> GangRow:
-    """Return the row of a gang that has nodes, with the eviction that it faces or waits for."""
+    """Return the row of a gang that has nodes, with the eviction of the gang, or the evictions for which it waits."""
     if why is None or row.state in {*WAITING, *ENDED, "Suspended"}:
         return row
     also = "" if row.state == "Starting" or not row.message else f"; {row.message}"
@@ -332,7 +332,7 @@ def _as_leaving(row: GangRow, why: EvictionText | None) -> GangRow:
 
 
 def _as_evicted(row: GangRow, whom: str) -> GangRow:
-    """Return the row of a gang that waits after its eviction, with the gang that got its nodes in the sentence."""
+    """Return the row of a gang that waits after its eviction; its message then names the gang that got its nodes."""
     return (
         row
         if row.state not in WAITING or not whom
@@ -348,7 +348,10 @@ def _as_refused(row: GangRow, why: str) -> GangRow:
 
 
 def _with_plain_job(row: GangRow, job: IndexedJob | None, pods: Sequence[Pod]) -> GangRow:
-    """Return the row of a gang, with the end of its Job of Kubernetes, which the PodGroup shows a little later."""
+    """Return the gang's row; if its batch/v1 Job has ended, with the Job's result.
+
+    The status of the PodGroup shows the end a little later than the Job.
+    """
     state = plainjobs.state(job, managed=True) if job and row.state not in ENDED else row.state
     if job is None or state == row.state or state not in ENDED:
         return row
@@ -362,7 +365,7 @@ def _ended_as(row: GangRow, end: GangRow) -> GangRow:
 
 
 def _with_train_job(row: GangRow, train_job: TrainJob | None, pods: Sequence[Pod]) -> GangRow:
-    """Return the row of a gang or Job; if its TrainJob has ended, with the TrainJob's state and reason."""
+    """Return the row of a gang or Job. If its TrainJob has ended, the row has the TrainJob's state and reason."""
     result = _without_job(train_job, pods) if train_job else row
     return _ended_as(row, result) if result.state in ENDED else row
 

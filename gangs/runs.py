@@ -14,7 +14,8 @@ from muster.api.kubernetes.meta import readable_time
 from muster.api.volcano.batch import Job
 
 OUT_OF = 10
-"""An interval leaves out one in this many cases at each end, so it is correct in 80 % of cases."""
+"""One in this many cases lies below the interval, and as many lie above it. The interval is thus correct in 80 % of
+cases."""
 LEAST = OUT_OF - 1
 """Minimum number of past runs for an interval. Fewer runs do not contain sufficiently extreme values."""
 LATEST = 200

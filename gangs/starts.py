@@ -24,8 +24,8 @@ from muster.resources.vector import Vector
 DRAWS = 200
 LEAST_DRAWS = 25
 _TRIALS = 200_000
-"""Number of gangs to place in all simulations together. With more gangs there are fewer simulations, down to a
-minimum."""
+"""Total number of gangs that all simulations of a forecast place. The more gangs a cluster has, the fewer simulations
+are run, down to a minimum."""
 TRIED = 20
 """Maximum number of waiting gangs to simulate, in scheduling order. Gangs beyond it get no expected start."""
 _SEED = 7
@@ -76,9 +76,9 @@ class _Pods(NamedTuple):
 
 
 def starts(scene: Scene, *, draws: int | None = None) -> dict[str, Interval]:
-    """Return the interval in which each gang starts in 80 of 100 simulations, in seconds from now.
+    """Return, for each gang, the interval in which it starts in 80 of 100 simulations, in seconds from now.
 
-    Unknown starts are left out.
+    Gangs without a known start are left out.
     """
     if not any(_known(each.life, scene.past) for each in scene.running):
         return {}
@@ -186,7 +186,10 @@ def _in_order(free: Amounts, waiting: Sequence[_Waiting]) -> Iterator[tuple[Wait
 
 
 def _used_capacity(free: Amounts, needs: Sequence[_Pods | None]) -> tuple[bool, Amounts]:
-    """Return True if a gang fits, and the capacity that it takes from the fullest nodes, or as much as is free."""
+    """Return whether a gang fits, and the capacity that its pods take on the fullest nodes that have room for them.
+
+    If the gang does not fit, this is the capacity for as many of its pods as possible.
+    """
     taken, whole = np.zeros_like(free), True
     for pods in needs:
         if pods is None:

@@ -100,7 +100,7 @@ def _no_room(waits: PodGroupCondition) -> str:
     """Return a text about the missing capacity: how many pods do not fit, and how much each of them requests."""
     match _lacks(waits):
         case {"kind": "ever"}:
-            return "too large: even an empty cluster has too little room"
+            return "too large: even an empty cluster has too few resources"
         case {"lost": str(lost)}:
             return brief(f"no suitable node: {lost}")
         case {"pods": int(pods), "level": str(level)} if level:

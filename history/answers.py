@@ -1,9 +1,9 @@
-"""Queries about the past and their results, for the web server and the commands.
+"""Queries of the history and their results, for the web server and the commands.
 
-`OfStore` answers from a store, for the caller of a scope; `answers` answers a URL path. `silence` reports whether the
-recorder is still running, so that missing data is not mistaken for missing events. The recorder writes its progress
-with every transaction, and every ten seconds while nothing happens. The recorder writes no progress while it cannot
-read the cluster.
+`OfStore` reads answers from a store, limited to a caller's scope. `answers` returns the answer for a URL path.
+`silence` reports whether the recorder is still running, so that missing data is not mistaken for missing events. The
+recorder writes its progress with every transaction, and every ten seconds while nothing happens. The recorder writes no
+progress while it cannot read the cluster.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -21,11 +21,13 @@ MOST: Final = 1000
 Time = Annotated[float, msgspec.Meta(ge=0, le=1e11)]
 """Time in a query, in seconds since the epoch (up to the year 5138)."""
 SILENT_AFTER_S: Final = 60.0
-"""Age of the last progress after which the recorder counts as down: six intervals, longer than a restart takes."""
+"""The recorder counts as down if its last progress is older than this: six write intervals, and longer than a restart
+takes."""
 NO_GANGS: Final = "later events of gangs are missing; the recorder reads them at its start, as far as they still exist"
 NO_USAGE: Final = "later requests and usage of gangs do not count yet"
 NO_BUDGETS: Final = "later usage does not count towards budgets here; the planner counts it while it runs"
-"""Notes on unknown values in the list of gangs, in usage, and for budgets."""
+"""Notes for users on the data that is missing while the recorder is down: in lists of gangs, in usage, and in
+budgets."""
 
 
 class GangQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,7 +74,7 @@ class OfStore(NamedTuple):
     scope: Scope = EVERYTHING
 
     def gangs(self, asked: GangQuery) -> Gangs:
-        """Return gangs."""
+        """Return the gangs that match a query."""
         wanted = msgspec.structs.asdict(asked) | {"limit": min(asked.limit, MOST)}
         return Gangs(read.gangs(self.store, self.scope, **wanted), read.gaps(self.store, asked.since))
 
@@ -81,7 +83,7 @@ class OfStore(NamedTuple):
         return read.events_of_gang(self.store, self.scope, namespace, name)
 
     def usage(self, asked: UsageQuery) -> list[usage.UsageRow]:
-        """Return usage."""
+        """Return the usage that a query selects, grouped by its keys."""
         wanted = msgspec.structs.asdict(asked)
         return usage.usage(self.store, self.scope, wanted.pop("by"), **wanted)
 
@@ -95,9 +97,10 @@ class QueryError(ValueError):
 
 
 def answers(store: HistoryStore, scope: Scope, path: Sequence[str], query: Mapping[str, str]) -> Any:
-    """Return the answer to /api/history, /api/history/NAMESPACE/NAME, /api/usage or /api/recorder, to be sent as JSON.
+    """Return the answer to a request of the page's API for the history, to be sent as JSON.
 
-    `path` contains the parts after /api. Raise QueryError for an invalid query, LookupError for another path.
+    `path` is the path after /api: history, history/NAMESPACE/NAME, usage or recorder. Raise QueryError for an invalid
+    query, LookupError for another path.
     """
     source = OfStore(store, scope)
     try:
@@ -122,10 +125,10 @@ def recorded_until(store: HistoryStore) -> float:
 
 
 def silence(looked: float, now: float, what: str, clock: Callable[[float], str]) -> str:
-    """Return a warning about a recorder whose last pass is too long ago; empty if it is up to date.
+    """Return a warning if the recorder's last pass is too long ago; empty if the recorder is up to date.
 
-    `what` is the data that is then unknown, and `clock` formats a time. A clock that is ahead does not count as
-    silence.
+    `what` describes the data that is missing in this case, and `clock` formats a time. A last pass in the future, by a
+    clock that is ahead, causes no warning.
     """
     if now - looked <= SILENT_AFTER_S:
         return ""

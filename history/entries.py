@@ -38,7 +38,7 @@ UID_CHARS: Final = 63
 
 
 class Entries:
-    """Gangs, runs and holdings that have not ended, by key, and all changes since `take_changes` was last called."""
+    """The unfinished gangs, runs and holdings, by key, and all changes since the last call of `take_changes`."""
 
     def __init__(self, offers: Callable[[str], Vector | None] = lambda _: None) -> None:
         self.changes = RowChanges()
@@ -84,7 +84,10 @@ class Entries:
         holdings: Iterable[Holding],
         ended: Iterable[str] = (),
     ) -> None:
-        """Load the open rows of the store, and ended pods that the API may still show."""
+        """Load the gangs, runs and holdings that are unfinished in the store.
+
+        `ended` are the UIDs of ended pods that the API server may still list.
+        """
         for uid in ended:
             self.remember(uid)
         self.gangs.update((each.id, each) for each in gangs)
@@ -106,7 +109,10 @@ class Entries:
         return taken
 
     def begin(self, gang: RecordedGang, uid: str, group: str, created: int, queue: str, *, minimum: int = 0) -> GangRun:
-        """Open a run of a gang in a queue, from the time of its submission, with its minimum if that is known."""
+        """Start a run of a gang in a queue, at the time of its submission.
+
+        `minimum` is the number of members that start together; 0 if it is unknown.
+        """
         run = GangRun(uid=uid, gang=gang.id, submitted=created, queue=queue, user=gang.user)
         run.seen.group = group
         self.runs[uid] = run
@@ -163,7 +169,7 @@ class Entries:
                 self.touch(gang)
 
     def happens(self, run: GangRun, news: groups.NewGangEvent) -> None:
-        """Record an event of a run; the number of events is limited."""
+        """Record an event of a run, unless the run, its gang or its namespace has reached the limit of events."""
         run.seen.happened += 1
         gang = self.gangs.get(run.gang)
         if run.seen.happened > EVENTS_KEPT or (
@@ -194,7 +200,7 @@ class Entries:
         self.changes.holdings[holding.pod] = holding
 
     def deleted(self, namespace: str, key: str) -> None:
-        """Mark the row of a deleted object for aggregation if its namespace has too many rows in this hour."""
+        """Mark the stored row of a deleted object for aggregation, if its namespace has too many rows in this hour."""
         if self.hourly.is_full(namespace):
             self.changes.summed.add(key)
 
@@ -205,9 +211,9 @@ class Entries:
             self.closed.popitem(last=False)
 
     def less_alive(self, gang: str) -> None:
-        """Record that a run or holding has ended.
+        """Record that a run or holding of a gang has ended.
 
-        Drop the gang if it has ended and has no other unfinished run or holding.
+        If the gang itself has ended and this was its last unfinished run or holding, drop the gang.
         """
         self._alive[gang] -= 1
         if known := self.gangs.get(gang):

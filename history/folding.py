@@ -1,4 +1,4 @@
-"""Folding: past usage is aggregated per day, and the details are deleted, in one transaction."""
+"""Folding: the detailed rows of past days are replaced by the usage per day, in one transaction."""
 
 from collections.abc import Collection, Mapping
 from typing import Any, Final
@@ -13,14 +13,14 @@ from history.store import HistoryStore
 from history.usage import FOLDED
 
 ALL_NAMES: Final = "*"
-"""Placeholder for the workloads of folded days whose names were also dropped."""
+"""Placeholder for the names of all workloads of a namespace, in daily usage that no longer distinguishes them."""
 _AT_ONCE: Final = 500
 """Number of namespaces per statement."""
 _NAMELESS: Final = frozenset(Key._fields) - {"name"}
 
 
 def fold(store: HistoryStore, begin: int, end: int) -> None:
-    """Fold a day, or a part of one, of all namespaces."""
+    """Replace the details of a day, or of a part of a day, by its usage, for all namespaces."""
     with store.failing():
         totals = unfolded(store, ReadWindow(begin, end, EVERYTHING))
         with store.engine.begin() as connection:
@@ -32,7 +32,10 @@ def fold(store: HistoryStore, begin: int, end: int) -> None:
 
 
 def fold_namespace(store: HistoryStore, namespace: str, begin: int, end: int) -> None:
-    """Fold one namespace up to a time, day by day, without workload names; data before `begin` is already folded."""
+    """Replace the details of one namespace up to a time by usage per day, without workload names.
+
+    Data before `begin` is already folded.
+    """
     with store.failing():
         _merge(store, namespace)
         while begin < end:
@@ -46,7 +49,10 @@ def fold_namespace(store: HistoryStore, namespace: str, begin: int, end: int) ->
 
 
 def fold_rows(store: HistoryStore, keys: Collection[str]) -> None:
-    """Fold the ended rows with these keys (`spans.of_keys`), without workload names, and drop their ended gangs."""
+    """Replace the ended rows with these keys by usage per day, without workload names; delete gangs that have ended.
+
+    The keys are those of `spans.of_keys`.
+    """
     waiting = sorted(keys)
     for first in range(0, len(waiting), _AT_ONCE):
         mine = waiting[first : first + _AT_ONCE]
@@ -68,7 +74,7 @@ def fold_rows(store: HistoryStore, keys: Collection[str]) -> None:
 
 
 def _merge(store: HistoryStore, namespace: str) -> None:
-    """Merge the daily usage of a namespace's workloads, which drops the names of the workloads."""
+    """Merge the daily usage of all workloads of a namespace, so that their names can be dropped."""
     mine = (DAYS.c.namespace == namespace) & (DAYS.c.name != ALL_NAMES)
     with store.engine.begin() as connection:
         for day in connection.execute(select(DAYS.c.day).where(mine).distinct()).scalars().all():

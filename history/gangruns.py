@@ -43,7 +43,7 @@ def group(entries: Entries, new: PodGroup, moment: ObservationTime) -> None:
 def _opened(entries: Entries, new: PodGroup, moment: ObservationTime) -> GangRun | None:
     """Return the run of a new PodGroup; None if it has already ended."""
     meta = new.metadata
-    over = new.status.phase == "Completed" and not moment.live  # before the first pass, or recorded and closed
+    over = new.status.phase == "Completed" and not moment.live  # it ended before the first pass, or is already recorded
     if not meta.uid or meta.uid in entries.closed or over:
         return None
     workload, owner = workload_of(new), clean(groups.owner_uid(new), UID_CHARS)
@@ -132,7 +132,7 @@ def _last_end(entries: Entries, run: GangRun, moment: ObservationTime) -> int:
 
 
 def _has_started(entries: Entries, gang: RecordedGang, run: GangRun, at: int) -> None:
-    """Record an estimated start for a completed gang whose start was neither observed nor recorded."""
+    """Record an estimated start of a completed gang for which no start was observed or recorded."""
     if gang.started is None:
         gang.started = at
         entries.happens(
@@ -178,7 +178,10 @@ def _record_placement(entries: Entries, run: GangRun, placement: Placement, mome
 def _record_victims(
     entries: Entries, gang: RecordedGang, run: GangRun, placement: Placement, moment: ObservationTime
 ) -> None:
-    """Record in each gang with victims of a placement for whom it makes room."""
+    """Record in the history of each victim for which gang it is to be evicted.
+
+    The victims are listed in that gang's placement.
+    """
     by = f"{gang.namespace}/{gang.kind} {gang.name}"
     for key in dict.fromkeys(map(placement.gang_key, placement.spec.victims)):
         victim = entries.runs.get(entries.run_of.get(key, ""))
@@ -232,5 +235,5 @@ def job_gone(entries: Entries, key: str, moment: ObservationTime) -> None:
 
 
 def _alone(gang: RecordedGang, uid: str) -> GangRun:
-    """Return a placeholder run for events of a Job that belong to no PodGroup."""
+    """Return a placeholder run, for events of a Volcano Job that has no PodGroup."""
     return GangRun(uid=uid, gang=gang.id, submitted=gang.submitted)

@@ -44,7 +44,7 @@ class NewGangEvent(NamedTuple):
 
 
 ALL_THERE: Final = "all required members have their nodes"
-"""Message of a start."""
+"""Text of the event that a gang has started."""
 
 
 def owner_uid(group: PodGroup) -> str:
@@ -100,7 +100,7 @@ def news(seen: LastSeen, group: PodGroup, moment: ObservationTime) -> Iterator[N
 def edits(seen: LastSeen, queue: str, group: PodGroup, moment: ObservationTime) -> Iterator[NewGangEvent]:
     """Yield the changes of a PodGroup's spec by users since the last observation, and record them in `seen`."""
     new, version, moved_to = group.spec, group.metadata.resource_version, queue_of(group)
-    user = group.metadata.annotations.get(names.CHANGED_BY, "")  # of this request, if it changed queue or class
+    user = group.metadata.annotations.get(names.CHANGED_BY, "")  # the user who last changed the queue or PriorityClass
     by, priority_class = f", by {user}" if user else "", clean(new.priority_class_name, NAME_CHARS)
     if moved_to != queue:
         yield NewGangEvent(What.MOVED, moment.at, seen.epoch, f"from queue {queue} to {moved_to}{by}", version)

@@ -38,7 +38,7 @@ class TimeSpan(NamedTuple, Generic[K]):
     """A period for which resources were requested or held."""
 
     key: K
-    """Spans of equal keys are summed."""
+    """Key of the sum to which the span contributes."""
     amounts: Vector
     begin: int
     end: int | None

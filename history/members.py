@@ -50,7 +50,10 @@ def pod(entries: Entries, new: RecordedPod, moment: ObservationTime) -> None:
 
 
 def _charge_more(entries: Entries, holding: Holding, pod: RecordedPod) -> None:
-    """Raise the charge of a pod that has not started: a new node may register its GPUs after the binding."""
+    """Raise the charge of a pod that has not started, if its node now offers more resources.
+
+    A new node may register its GPUs only after pods were bound to it.
+    """
     offered = entries.offers(holding.node)
     if offered is None or holding.ran_from is not None:
         return
@@ -61,7 +64,7 @@ def _charge_more(entries: Entries, holding: Holding, pod: RecordedPod) -> None:
 
 
 def _of_gang(entries: Entries, gang: RecordedGang, run: GangRun, pod: RecordedPod, moment: ObservationTime) -> None:
-    """Process the data about a gang that a pod contains."""
+    """Record the facts about a gang that its pod contains: creator, checkpoint, request and resources."""
     if not gang.user and (user := user_of(pod.metadata)):
         gang.user = user
         entries.touch(gang)
@@ -84,7 +87,10 @@ def pod_gone(entries: Entries, uid: str, moment: ObservationTime, last: Recorded
 
 
 def unseen(entries: Entries, uids: Iterable[str], since: int, until: int) -> int:
-    """Close holdings of pods that ended at an unknown moment between these times; return their number."""
+    """End the holdings of pods that ended between `since` and `until`, at a time that nobody observed.
+
+    The middle of the interval is recorded. Return the number of these pods.
+    """
     half = max(0, until - since) // 2
     count = 0
     for uid in [*uids]:
@@ -181,7 +187,7 @@ def _close(entries: Entries, holding: Holding, end: Ended) -> None:
 
 
 def _is_first(run: GangRun, news: groups.NewGangEvent) -> bool:
-    """Return True unless the event repeats an event that stands for all members of the placement."""
+    """Return False if an event of the same kind is already recorded for this placement, and one is enough."""
     if news.what not in _TOGETHER:
         return True
     last, run.seen.together[news.what] = run.seen.together.get(news.what), news.epoch
@@ -226,7 +232,7 @@ _EVENT_OF_END = {
 }
 """Kind of the event that a member's end causes; no event for other ends."""
 _TOGETHER: Final = frozenset({What.EVICTED_MEMBER, What.DELETED_MEMBER})
-"""Kinds of events that are recorded for the first of several members only."""
+"""Kinds of events that usually affect several members at once; only the first event per placement is recorded."""
 _FIRST: Final = ", the first of its placement"
 
 

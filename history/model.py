@@ -1,4 +1,4 @@
-"""Records of the history and the scope of callers: times in whole milliseconds, amounts as exact integers.
+"""Records of the history, and the scope of callers. Times are whole milliseconds, and amounts are exact integers.
 
 Amounts are vectors of `muster.resources.vector`: CPU and GPUs in thousandths, everything else in base units.
 """
@@ -66,7 +66,7 @@ class What(StrEnum):
     STARTED = "started"
     ABANDONED = "abandoned"
     MAKES_ROOM = "makes room"
-    """The gang's members are to be evicted for another gang."""
+    """The gang's members are to be evicted, because another gang gets their nodes."""
     EVICTED = "evicted"
     EVICTED_MEMBER = "member evicted"
     FAILED_MEMBER = "member failed"
@@ -134,13 +134,17 @@ class RecordedGang(msgspec.Struct, kw_only=True):
 
 
 class LastSeen(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """State of a run at its last observation, used to detect new events; written together with the events."""
+    """State of a run at its last observation, used to detect new events.
+
+    It is stored in the same transaction as the events.
+    """
 
     group: str = ""
     """Namespace and name of the run's PodGroup."""
     group_version: int = 0
     placement_version: int = 0
-    """The last seen resource versions, so that older versions (from a list after a watch) are ignored."""
+    """The last seen resource versions of the PodGroup and the placement. Older versions are ignored; a list may contain
+    them after a watch has reported newer ones."""
     epoch: int = 0
     phase: PlacementPhase | Literal[""] = ""
     started_at: str = ""
@@ -166,7 +170,10 @@ class LastSeen(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class Charge(msgspec.Struct, kw_only=True):
-    """Queue and user charged for a period, fixed at its start. A move only affects the time after it."""
+    """Queue and user charged for a period, fixed at its start.
+
+    A move to another queue only affects the time after it.
+    """
 
     queue: str = ""
     """The last queue of the period; empty in rows of earlier versions, which use the gang's queue."""
@@ -176,14 +183,14 @@ class Charge(msgspec.Struct, kw_only=True):
     """Previous queues, each with the time (ms) of the move."""
 
     def move(self, queue: str, at: int, begin: int) -> bool:
-        """Charge another queue from a given time on; return True if this changes the charge.
+        """Charge another queue from time `at` on; return True if this changes the charge.
 
         `begin` is the start of the charged period.
         """
         if queue == self.queue:
             return False
         moves = [*self.moves, (max(at, self.moves[-1][0] if self.moves else begin), self.queue)]
-        if len(moves) > MOVES_KEPT:  # the shortest stay becomes a part of the next one
+        if len(moves) > MOVES_KEPT:  # charge the shortest stay to the next queue
             ends = [begin, *(until for until, _ in moves)]
             del moves[min(range(len(moves)), key=lambda number: ends[number + 1] - ends[number])]
         self.queue, self.moves = queue, tuple(moves)
@@ -234,7 +241,7 @@ class GangEventRow(msgspec.Struct, kw_only=True, frozen=True):
     epoch: int
     what: What
     subject: str = ""
-    """Name of the member or kind of reason; distinguishes events of the same kind within an epoch."""
+    """Name of the affected member, or the kind of reason, so that events of one kind within an epoch are distinct."""
     at: int
     text: str = ""
     nodes: tuple[str, ...] = ()

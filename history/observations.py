@@ -56,7 +56,7 @@ class Observation(NamedTuple):
 
 
 def apply(entries: Entries, observation: Observation) -> None:
-    """Process one observation."""
+    """Update the entries with one observation."""
     new, moment = observation.new, observation.moment
     match observation.kind, observation.gone:
         case POD_GROUPS.plural, True:
@@ -78,7 +78,10 @@ def apply(entries: Entries, observation: Observation) -> None:
 
 
 class ObservationFeed:
-    """Reflectors of all kinds, which put observations into a queue, and of nodes, only for allocatable amounts."""
+    """Reflectors that put each observed change of a recorded object into a queue.
+
+    Nodes are also watched, but only for their allocatable resources.
+    """
 
     def __init__(
         self,
@@ -98,7 +101,7 @@ class ObservationFeed:
         self.nodes = NodeOffers(client)
 
     def start(self) -> None:
-        """Start all."""
+        """Start all reflectors."""
         self._began_s = self._monotonic_s()
         for each in (self.nodes.reflector, *self.reflectors.values()):
             each.start()
@@ -140,7 +143,10 @@ class ObservationFeed:
 
 
 def _identity(kind: Resource[Any]) -> Callable[[Any], Any]:
-    """Return a function that trims an object to its identity for the cache; the entries contain the rest."""
+    """Return a function that removes all but the identity of an object.
+
+    The cache needs no more, because the entries contain the rest.
+    """
 
     def keep(obj: Any) -> Any:
         meta = obj.metadata

@@ -1,7 +1,7 @@
-"""Events that happened while no recorder ran, which are read afterwards.
+"""Recovery of the events that happened while no recorder ran.
 
-API servers keep changes for a few minutes. Older changes are derived from objects that are alive in the store but no
-longer exist in the cluster.
+API servers keep changes for a few minutes. Earlier changes are derived from objects that have not ended in the store
+but no longer exist in the cluster.
 """
 
 from collections import defaultdict
@@ -26,12 +26,12 @@ from muster.kube.errors import APIError, Gone
 log = structlog.get_logger(__name__)
 
 _WATCH_S: Final = 1
-"""Timeout of a watch of the past, whose events arrive at once, in seconds."""
+"""Timeout in seconds of a watch that reads past changes; such events arrive at once."""
 _ROUNDS: Final = 20
 
 
 class Past(NamedTuple):
-    """Changes between two runs of the recorder, in the order of the API server."""
+    """Changes since the previous recorder stopped, in the order in which the API server made them."""
 
     observations: list[Observation]
     forgotten: tuple[str, ...]
@@ -69,8 +69,8 @@ def past(client: Client, positions: Mapping[str, str], until: Mapping[str, str],
 def moments(events: Sequence[_WatchedChange], since: int, now: int) -> list[ObservationTime]:
     """Return the time of each event, as precisely as the order of events allows.
 
-    An event is not older than the last time in it and in earlier events, and not newer than objects created after it.
-    Times that tenants may write are ignored.
+    An event cannot be older than any time that it or an earlier event contains. It cannot be newer than an object that
+    was created after it. Times that tenants may write are ignored.
     """
     least, lower = since, list[int]()
     for event in events:
@@ -116,7 +116,7 @@ def _between(client: Client, kind: Resource[Any], version: str, until: str) -> l
 
 
 class KnownObjects(NamedTuple):
-    """UIDs of the objects that have not ended according to the store; UIDs of Jobs with their namespaces."""
+    """UIDs of the objects that have not ended according to the store; a Job's UID has its namespace with it."""
 
     pods: set[str]
     groups: set[str]
@@ -151,7 +151,7 @@ def close_unlisted(entries: Entries, known: KnownObjects, listed: Sequence[Obser
 
 
 def gap_text(*, missing: bool) -> str:
-    """Return a text about the effect of a pause of the recorder on the data in the store."""
+    """Return a text for users about a time without a recorder: which data of this time is missing or inexact."""
     known = "the events of this time were read later: no event is missing, and times are exact to the second"
     forgotten = (
         "the API server had forgotten what happened meanwhile: what both began and ended then is missing, and what "

@@ -74,16 +74,20 @@ RECORDED_PODS = Resource("", "v1", "pods", "Pod", RecordedPod)
 
 
 class ObservationTime(NamedTuple):
-    """Time of an observation (ms)."""
+    """Time of an observation in milliseconds, and its precision."""
 
     at: int
     live: bool
-    """True if the change was observed when it happened, so that the clock is more precise than a timestamp."""
+    """True if the change was observed when it happened. The recorder's clock is then more precise than the object's
+    timestamp."""
     within: int = 0
     """Uncertainty of the time in milliseconds, for events that were read afterwards."""
 
     def time_of(self, stamp: str | None) -> int:
-        """Return the time of an event from its recorded second; if there is none, now."""
+        """Return the exact time of an event from its timestamp in whole seconds.
+
+        Without a timestamp, return the time of the observation.
+        """
         second = readable_time(stamp)
         if second is None:
             return self.at
@@ -115,7 +119,7 @@ class ObservationTime(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """End of a pod, with its time."""
+    """The end of a pod: its time, reason and text."""
 
     at: int
     reason: MemberEnd

@@ -62,11 +62,11 @@ class Publisher:
             return read_usage(self._client.get(PUBLISHED, names.USAGE, self._namespace).data or {})
         except NotFound:
             return None
-        except Forbidden as error:  # the role of an earlier chart; the history is worth more than its budgets
+        except Forbidden as error:  # the role of an earlier chart: recording goes on without budgets
             log.warning("the published usage may not be read", configMap=names.USAGE, why=str(error))
             return None
         except ValueError as error:
-            log.warning("the published usage is not continued", configMap=names.USAGE, why=str(error))
+            log.warning("the published usage is unreadable and not continued", configMap=names.USAGE, why=str(error))
             return None
 
     def changed(self, recorder: HistoryRecorder) -> None:
@@ -134,7 +134,7 @@ class UsageCounters(Collector):
 
 
 class BudgetedQueues:
-    """Watcher of Queues; `resources` returns the current resources of their budgets."""
+    """Watcher of Queues, which knows the resources of their budgets."""
 
     def __init__(self, client: Client) -> None:
         self._lock = threading.Lock()

@@ -206,9 +206,9 @@ def _same_end(one: GangEvent, later: GangEvent) -> bool:
 
 
 def _text(scope: Scope, row: Any, whom: dict[str, str]) -> str:
-    """Return an event's text with the workload for which a gang makes room or was evicted, if the caller may see it.
+    """Return the text of an event. It names the workload for which a gang is evicted, if the caller may see it.
 
-    The argument `whom` collects the last workload for which each gang makes room.
+    `whom` maps each gang to the last workload for which it is to be evicted, and is updated.
     """
     if row.what == What.MAKES_ROOM:
         where, _, who = row.subject.partition("/")

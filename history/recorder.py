@@ -40,7 +40,7 @@ GATHER_S: Final = 0.05
 BEAT_S: Final = 10.0
 """Interval at which the recorder writes its progress while nothing else is written."""
 SHORT_MS: Final = 5 * MS
-"""Longest pause that does not count as a gap in the history; a restart of the process takes less."""
+"""A pause of the recorder up to this long is not recorded as a gap; a restart of the process takes less."""
 _AGAIN_S: Final = 2.0
 MOST_QUEUED: Final = 100_000
 """Maximum number of waiting observations while the store fails; the next process reads further changes from the API
@@ -111,7 +111,7 @@ class HistoryRecorder:
             self._pass()
         self.feed.stop()
 
-    # The start: what happened meanwhile
+    # The start of the recorder: changes since the previous one stopped
 
     def _begin(self) -> None:
         seen = int(self._store.note(SEEN) or 0)
@@ -148,7 +148,7 @@ class HistoryRecorder:
             self._import(before)
 
     def _import(self, before: PublishedUsage) -> None:
-        """Import published usage of periods that are older than the store."""
+        """Continue the published usage of periods that began before this store was created."""
         while not self._stopping.is_set():
             try:
                 self._imported = usage_before(self._store, before, self._began, self._now())
@@ -254,7 +254,10 @@ class HistoryRecorder:
             return
 
     def _sum(self, changes: RowChanges) -> None:
-        """Aggregate deleted objects' rows in namespaces with too many rows; after a failure, they stay until expiry."""
+        """Aggregate the rows of deleted objects in namespaces with too many rows.
+
+        If this fails, the rows are kept until they are old enough to be folded.
+        """
         try:
             fold_rows(self._store, changes.summed)
         except StoreError as error:
@@ -270,7 +273,10 @@ class HistoryRecorder:
             self.tallies = None
 
     def _tally(self, changes: RowChanges) -> None:
-        """Count ended holdings; for a new period, they are read from the store, which contains these too."""
+        """Add ended holdings to the usage of the current periods.
+
+        For a new period, the holdings are read from the store, which already contains these.
+        """
         if self.tallies is None:
             self.tallies = Tallies(self._now(), self._closed_since, self._budgeted)
             return

@@ -1,8 +1,8 @@
-"""Limits of the store by age and size: old data is dropped for all namespaces, excess data by equal shares.
+"""Limits of the store by age and size.
 
-Every namespace has an equal share. The size of a namespace's data is estimated in the database from the characters of
-each row and a fixed cost per row, including indexes. The estimate need not be exact, but its error must be similar for
-all namespaces.
+Data beyond the age is dropped in all namespaces, data beyond the size in the namespaces that exceed an equal share. The
+size of a namespace's data is estimated in the database from the characters of each row and a fixed cost per row,
+including indexes. The estimate need not be exact, but its error must be similar for all namespaces.
 """
 
 import heapq
@@ -27,8 +27,8 @@ SLICE_MS: Final = 600_000
 """Length of the parts in which data of today is aggregated; short, so that a flood of events can be aggregated soon."""
 _BYTES: Final = 1_000_000
 _ROUNDS: Final = 5
-"""Maximum number of attempts to fold enough data: folding leaves rows with usage, so the freed size is only known
-afterwards."""
+"""Maximum number of attempts to fold enough data: folding adds rows with daily usage, so the size that it frees is only
+known afterwards."""
 _ROW: Final = 200
 """Bytes of a row in addition to its texts, including index entries."""
 
@@ -36,8 +36,8 @@ _ROW: Final = 200
 _TIDY_S: Final = 3600.0
 _SIZE_S: Final = 60.0
 _GROWN: Final = 1.01
-"""Growth factor of the store since data was last folded, after which data is folded again. The absolute size is not
-enough, because PostgreSQL does not return the disk space of deleted rows."""
+"""Growth factor of the store since data was last folded, after which data is folded again. The size alone would trigger
+folding every time, because PostgreSQL does not return the disk space of deleted rows."""
 SIZE: Final = Gauge("muster_history_megabytes", "Size of the store.")
 
 
@@ -150,10 +150,10 @@ class FoldablePart(NamedTuple):
 
 
 def to_fold(parts: Iterable[FoldablePart], fixed: Mapping[str, int], limit: int) -> dict[str, int]:
-    """Return the namespaces to fold, each with the time until which to fold it, so that the store fits `limit` bytes.
+    """Return the time up to which to fold each namespace, so that the store fits into `limit` bytes.
 
-    `fixed` are the bytes of each namespace that cannot be folded. The oldest part of the largest namespace is always
-    folded first. Nothing of a namespace within its equal share is folded, even if the store then does not fit.
+    `fixed` has the bytes of each namespace that cannot be folded. The oldest part of the largest namespace is always
+    folded first. Namespaces within their equal share are not folded, even if the store then exceeds the limit.
     """
     past: dict[str, deque[FoldablePart]] = defaultdict(deque)
     has = Counter(fixed)
@@ -175,7 +175,7 @@ def to_fold(parts: Iterable[FoldablePart], fixed: Mapping[str, int], limit: int)
 
 
 def weigh(store: HistoryStore, now: int) -> tuple[list[FoldablePart], Counter[str]]:
-    """Return the foldable parts, and the bytes of each namespace that cannot be folded.
+    """Return the parts that can be folded, and the number of bytes of each namespace that cannot be folded.
 
     The past is divided into days, and today into slices. The last slice is never folded, because some of its data may
     not be written yet. The workload names in folded days count as the oldest part.

@@ -119,4 +119,4 @@ DAYS: Final = Table(
 FOLDS: Final = Table(
     "folds", METADATA, Column("namespace", String(63), primary_key=True), Column("until", BigInteger, nullable=False)
 )
-"""Time until which namespaces above their share are folded, beyond the days folded for all."""
+"""Time until which a namespace is folded, if it exceeded its share and was folded further than all others."""

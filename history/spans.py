@@ -15,11 +15,11 @@ from history.store import HistoryStore
 
 AMOUNTS: Final = Amounts.__struct_fields__
 _OTHERWISE: Final = sorted({*map(str, MemberEnd)} - {MemberEnd.COMPLETED, MemberEnd.EVICTED})
-"""Reasons for the end of a member after which its work is lost if the gang starts again."""
+"""Reasons for the end of a member whose work is lost only if the gang starts again."""
 
 
 class Key(NamedTuple):
-    """Owner and day (counted from 1970) of usage; empty or 0 if the usage is a sum over all owners or days."""
+    """Owner and day (counted from 1970) of usage. A field is empty or 0 if the usage is a sum over all its values."""
 
     namespace: str = ""
     queue: str = ""
@@ -55,9 +55,10 @@ def floors(store: HistoryStore) -> dict[str, int]:
 def unfolded(
     store: HistoryStore, window: ReadWindow, fields: Collection[str] = Key._fields, *, still: bool = False
 ) -> Totals[Key]:
-    """Return the usage of the unfolded part of a window, by these fields of the key.
+    """Return the usage in a window from the rows that are not folded yet, grouped by these fields of the key.
 
-    With `still`, only include resources that are still held, with their time in folded days too.
+    With `still`, only include resources that are still held, but for their whole time in the window, including folded
+    days.
     """
     on = Key.on if "day" in fields else None
     return integrate(_spans(store, window, fields, still=still), window.since, window.until, on)
@@ -66,7 +67,7 @@ def unfolded(
 def folded(
     connection: Connection, conditions: Iterable[ColumnElement[bool]], fields: Collection[str] = Key._fields
 ) -> Totals[Key]:
-    """Return the usage of folded days, by these fields of the key."""
+    """Return the usage of folded days, grouped by these fields of the key."""
     names = [name for name in Key._fields if name in fields]
     columns = [DAYS.c[name] for name in ("resource", *AMOUNTS, *names)]
     totals: Totals[Key] = defaultdict(Amounts)
@@ -151,9 +152,9 @@ def _asked(connection: Connection, window: ReadWindow, owners: _Owners, charged:
 
 @cache
 def _members() -> Select[Any]:
-    """Return the statement for the resources that members hold.
+    """Return the SQL query for the resources that members held.
 
-    They are lost if members were evicted, or their gang restarted later.
+    A member's work is lost if the member was evicted, or if its gang restarted later.
     """
     table, other = HOLDINGS.c, HOLDINGS.alias()
     started = select(func.max(other.c.bound)).where(other.c.gang == table.gang, other.c.node != "").scalar_subquery()
@@ -177,7 +178,7 @@ def _held(
 
 
 def _mine(window: ReadWindow, table: Table) -> list[ColumnElement[bool]]:
-    """Return the SQL conditions that exclude rows of other tenants."""
+    """Return the SQL conditions for rows that the caller may see and that the window selects."""
     conditions = visible(window.scope, table)
     if window.keys is not None:
         conditions.append(table.c.id.in_(gangs_of(window.keys)))

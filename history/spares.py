@@ -16,7 +16,8 @@ from muster.resources.vector import Vector, add, maximum, scale
 OF_SPARES: Final = "spares-"
 """Prefix of the keys of holdings of spare slots, which belong to no pod."""
 CHANGES_KEPT: Final = 200
-"""Maximum number of changes per run, so that tenants cannot fill the store; then the highest number counts."""
+"""Maximum number of recorded changes per run, so that tenants cannot fill the store. Beyond it, only increases of the
+amounts are recorded."""
 
 
 def follow(entries: Entries, run: GangRun, placement: Placement, at: int) -> None:
@@ -27,7 +28,10 @@ def follow(entries: Entries, run: GangRun, placement: Placement, at: int) -> Non
 
 
 def settle(entries: Entries, uid: str, at: int) -> None:
-    """Update the holding of a run's spare slots, which is empty if no member has a node, or the PodGroup is gone."""
+    """Update the holding of a run's spare slots.
+
+    A run has none if no member has a node, or if its PodGroup was deleted.
+    """
     run = entries.runs.get(uid)
     known = entries.holdings.get(entries.spares.get(uid, ""))
     if run is None or not entries.bound[uid] or not run.seen.spares:
@@ -35,7 +39,7 @@ def settle(entries: Entries, uid: str, at: int) -> None:
         return
     shapes = entries.shapes.get(uid, {})
     if known is not None and not shapes:
-        return  # no pod has been seen yet by this process
+        return  # this process has not observed a pod yet
     wanted: Vector = {}
     for pod_set, count in run.seen.spares:
         wanted = add(wanted, scale(shapes.get(pod_set, {}), count))

@@ -52,7 +52,10 @@ class StoreError(Exception):
 
 @cache
 def _insertion(dialect: str, table: Table, *, once: bool, unended: bool, keep: tuple[str, ...]) -> Executable:
-    """Return the statement of `insert_rows`; making it takes longer than executing it."""
+    """Return the SQL statement of `insert_rows`.
+
+    The result is cached, because building it takes longer than executing it.
+    """
     of_dialect = postgresql if dialect == "postgresql" else sqlite
     insert: postgresql.Insert | sqlite.Insert = of_dialect.insert(table)
     if once:

@@ -39,7 +39,7 @@ _STANDARD: Final = ("cpu", "memory", "pods", "ephemeral-storage")
 
 
 def not_known() -> Budgeted | None:
-    """Return no resources; used by a recorder that has read no Queues."""
+    """Return None: the resources of the queues' budgets are unknown, because the recorder has read no Queues."""
     return None
 
 
@@ -51,9 +51,9 @@ def rank(budgeted: Budgeted | None, queue: str, resource: str) -> tuple[int, str
 
 
 def counting(totals: Totals[str], budgeted: Budgeted | None) -> Totals[str]:
-    """Return the amounts that count: for each existing queue, the resources of its budgets and a few others.
+    """Return the amounts to publish: for each existing queue, the resources of its budgets and a few others.
 
-    Users may write any queue or resource name into a pod that no admission has checked.
+    The rest is dropped, because users may write any queue or resource name into a pod that no admission has checked.
     """
     names: dict[str, list[str]] = {}
     for queue, resource in totals:
@@ -82,7 +82,10 @@ class Tally:
             self._closed = counting(self._closed, self._budgeted())
 
     def at(self, now: int, still: Iterable[TimeSpan[str]], *, cut: bool = True) -> Totals[str]:
-        """Return the amounts that count at a time (all of them without `cut`), and the amounts held then."""
+        """Return the amounts to publish at a time, including the holdings `still` held then.
+
+        Without `cut`, return all amounts.
+        """
         totals = integrate(still, self.begin, now)
         add(totals, self._closed)
         return counting(totals, self._budgeted()) if cut else totals
@@ -105,7 +108,10 @@ class Tallies:
         self.renew(now, closed)
 
     def renew(self, now: int, closed: Callable[[int], Totals[str]]) -> set[Period]:
-        """Reset the periods that have ended, and return them; other periods are not read again."""
+        """Start a new tally for each period that has ended, and return these periods.
+
+        Only the usage of new periods is read from the store.
+        """
         begun = {period for period, name in names_at(now).items() if self.names.get(period) != name}
         for period in begun:
             begin = round(period_of(period, now / MS).begin * MS)
@@ -114,7 +120,7 @@ class Tallies:
         return begun
 
     def close(self, ended: Collection[TimeSpan[str]], *, but: Collection[Period] = ()) -> None:
-        """Count an ended holding in all periods except the periods `but`, which already include the holding."""
+        """Count ended holdings in all periods, except in the periods `but`, which already include them."""
         self.closings += len(ended)
         for period, each in self.of.items():
             if period not in but:

@@ -126,7 +126,7 @@ def usage_before(store: HistoryStore, published: PublishedUsage, began: int, now
             for resource, seconds in usage.within(period, running.name).items()
         }
         lacks: Totals[str] = defaultdict(Amounts)
-        for queue, resource in before.keys() | known.keys():  # less than nothing where a gang has moved since
+        for queue, resource in before.keys() | known.keys():  # negative if a gang has moved since then
             place = queue, resource  # unpublished usage may have been left out: what this store recorded stays
             more = before[place] - known[place].held if place in before else -unsure[place].held
             if queue and more:

@@ -67,7 +67,7 @@ def _delete(resource: Resource[Any]) -> Does:
 
 
 _COMMANDING: Final = (("create", COMMANDS), ("update", JOBS))
-_STOPS: Final = "Its pods are deleted, and its nodes are free for others; it can be resumed."
+_STOPS: Final = "Its pods are deleted, and other gangs can use its nodes; it can be resumed."
 _STARTS: Final = "The workload waits in its queue again, and restarts, from its last checkpoint if it has one."
 _ENDS: Final = "The workload is deleted with its pods and all objects that were created for it. This cannot be undone."
 ACTIONS: Final = (

@@ -130,7 +130,7 @@ def _signing_in(site: Site, request: Request, status: int, message: str) -> Resp
 
 
 async def form_of(request: Request) -> dict[str, str]:
-    """Return the fields of a form; among equal names, the last field counts.
+    """Return the fields of a form; if a name occurs several times, the last value counts.
 
     Raise HTTPException for a form that is too long.
     """

@@ -71,7 +71,7 @@ class PageCaches:
         self._stores: dict[Resource[Any], ObjectStore[Any]] = {}
         self._reflectors: dict[str, Reflector[Any] | OptionalReflector] = {}
         self.unread: list[str] = []
-        """Kinds that the server may not list, in the whole cluster or at all."""
+        """Kinds that the server may not list in the whole cluster."""
         for resource, optional, newer in (
             *((fed.resource, fed.optional, fed.newer) for fed in FEED),
             (TRAIN_JOBS, False, True),
@@ -81,7 +81,7 @@ class PageCaches:
                 {_BY_NAMESPACE: lambda each: (each.metadata.namespace,)}, packed=_PACKED.get(resource)
             )
             self._stores[resource] = store
-            if not may.everywhere and resource is not TRAIN_JOBS:  # the planner does not read those
+            if not may.everywhere and resource is not TRAIN_JOBS:  # the planner reads no TrainJobs
                 self.unread.append(resource.full_name)
             if not may.at_all:
                 continue
@@ -153,16 +153,17 @@ class PageCaches:
             return sorted(self._dirty)
 
     def scope_of(self, namespaces: Iterable[str]) -> Scope:
-        """Return a caller's scope: namespaces, each from its creation on.
+        """Return the scope of a caller who may see these namespaces, each from its creation on.
 
-        A namespace that is not cached yet counts as new.
+        Data from before the creation belongs to another namespace of the same name. A namespace that is not cached yet
+        counts as created now.
         """
         known = {name: self.get(NAMESPACES, name) for name in namespaces}
         created = {name: each.metadata.creation_timestamp if each else None for name, each in known.items()}
         return Scope.from_creation(created, time.time())
 
     def objects(self, namespace: str) -> RowSources:
-        """Return the objects from which the rows of a namespace are made."""
+        """Return the objects from which the rows of a namespace are computed."""
         pods = self.objects_in(PODS, namespace)
         native = natives_of(
             self.objects_in(NATIVE_POD_GROUPS, namespace),
@@ -180,7 +181,7 @@ class PageCaches:
         )
 
     def whole(self) -> RowSources:
-        """Return the objects from which the rows of all namespaces are made."""
+        """Return the objects from which the rows of all namespaces are computed."""
         found = [self.objects(namespace) for namespace in self.namespaces()]
         return RowSources(
             groups=[each for of in found for each in of.groups],
@@ -198,7 +199,7 @@ class PageCaches:
             return made.rows
         found = tuple(rows(self.objects(namespace)))
         with self._lock:
-            if namespace not in self._dirty:  # a caller has requested a name
+            if namespace not in self._dirty:  # no object of this namespace is cached
                 return found
             if made is None or made.rows != found:
                 self._generation[namespace] = changes
@@ -249,7 +250,7 @@ class PageCaches:
 
     def _forget_gone(self, namespace: str) -> None:
         """Drop the data of a deleted namespace together with the last object in it."""
-        with self._lock:  # changes during this time are recorded afterwards
+        with self._lock:  # a change in the meantime is stored after this
             there = self.get(NAMESPACES, namespace) is not None
             if there or any(self._stores[kind].keys_by_index(_BY_NAMESPACE, namespace) for kind in _OF_ROWS):
                 return

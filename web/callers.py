@@ -1,7 +1,7 @@
 """Callers of the page in a cluster: each request carries the user's own token, which the API server checks.
 
-The API server also decides what a user may see: first in the whole cluster, then in each namespace with gangs. Only a
-hash of a token is stored, for a minute.
+The API server also decides what a user may see. It is asked about the whole cluster first, then about each namespace
+with gangs. Only a hash of a token is stored, for a minute.
 """
 
 from collections.abc import Callable, Iterable
@@ -33,16 +33,20 @@ FORWARDED: Final = "x-forwarded-access-token"
 TOKEN_BYTES: Final = 3800
 """Maximum length of a token, because browsers do not store longer cookies."""
 NAMESPACES: Final = 1000
-"""Maximum number of namespaces to check for one user, namespaces with gangs first; each costs a request per minute."""
+"""Maximum number of namespaces whose rights are checked for one user; namespaces with gangs come first. Each check
+costs a request per minute."""
 _AT_ONCE: Final = 8
 """Maximum number of concurrent checks of namespaces, for all users together."""
 _PATIENCE_S: Final = 5.0
-"""Time that an unknown token may wait to be checked, so that senders of invented tokens do not block others."""
+"""Maximum time that a token waits to be checked, so that senders of invented tokens do not block others for long."""
 _HOW: Final = "send your token as `Authorization: Bearer`, or sign in at /signin"
 
 
 class TokenCallers:
-    """Identification of callers by tokens; with `forwarded`, a proxy that clients cannot bypass sends the tokens."""
+    """Identification of callers by their tokens.
+
+    With `forwarded`, a proxy that clients cannot bypass sends the tokens.
+    """
 
     def __init__(self, client: Client, config: ClientConfig, caches: PageCaches, *, forwarded: bool = False) -> None:
         self._client = client

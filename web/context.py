@@ -78,5 +78,8 @@ class RequestContext:
         return HTTPException(HTTPStatus.FORBIDDEN, why)
 
     def missing(self, what: str) -> HTTPException:
-        """Return the same error for an object that does not exist and for an object that the caller may not see."""
+        """Return the HTTP error for an object that does not exist or that the caller may not see.
+
+        Both cases have the same text, so that it does not reveal which objects exist.
+        """
         return HTTPException(HTTPStatus.NOT_FOUND, f"there is no {what}, or you may not see it")

@@ -25,13 +25,14 @@ from web.slow import SlowWork, StaleWhileRevalidate
 from web.view import Caller
 
 TRIALS_S: Final = 10.0
-"""Time after which no more helpful changes are tested, because other requests wait."""
+"""Time limit for finding changes that would help a gang; after it, no more changes are tried, because other requests
+wait."""
 UNREADABLE: Final = (
     "the extender's published configuration cannot be read; the cluster's administrator can find the reason"
 )
 _ASKED: Final[tuple[Resource[Any], ...]] = (POD_GROUPS, scheduling.NATIVE_POD_GROUPS, JOBS, core.PODS)
-"""Kinds of objects that a request for an explanation may name. A change of a pod also changes the status of its
-gang."""
+"""Kinds of objects that a request for an explanation may name. Pods need not be tracked separately, because a change of
+a pod also changes its gang's status."""
 
 
 class Explained(NamedTuple):
@@ -43,16 +44,19 @@ class Explained(NamedTuple):
 
 
 class _ExplainedCluster:
-    """The cluster state at one moment, with a planner cycle per node pool, with and without other users' names."""
+    """The cluster state at one moment, with the planner cycles over it.
+
+    There is one cycle per node pool with other users' names, and one without.
+    """
 
     def __init__(self, dump: ClusterDump) -> None:
         self.dump = dump
         self._made: dict[tuple[str, bool], WhatIf] = {}
 
     def what_if_of(self, pool: str, *, names: bool) -> WhatIf:
-        """Return the cycle over a node pool, with or without names of other users' objects.
+        """Return the cycle over a node pool, with or without the names of other users' objects.
 
-        Use it in one thread at a time.
+        Only one thread at a time may use it.
         """
         known = self._made.get((pool, names))
         if known is None:
@@ -66,16 +70,16 @@ class _ExplainedCluster:
 
 
 class Explainer:
-    """Explainer of gangs in the caches, one at a time.
+    """Explains gangs by planner cycles over the caches, one request at a time.
 
-    Reading a large cluster and running a cycle take seconds. This is done while no request waits, so the explained
-    state may be slightly older than the caches, except for the gang itself.
+    Reading a large cluster and running a cycle take seconds. Both are therefore repeated in the background, and the
+    explained state may be slightly older than the caches. The requested gang itself is always current.
     """
 
     def __init__(self, caches: PageCaches, prepare: Callable[[ClusterDump], None] = lambda _: None) -> None:
         self._caches = caches
         self._prepare = prepare
-        """Add the inputs of the running extenders to a dump."""
+        """Adds the inputs of the running extenders to a dump."""
         self._slots = SlowWork("are explained")
         self._cluster: StaleWhileRevalidate[_ExplainedCluster] = StaleWhileRevalidate()
         self._dump: StaleWhileRevalidate[ClusterDump] = StaleWhileRevalidate()
@@ -135,7 +139,10 @@ class Explainer:
         return Viewer(partial(self._called, hidden), caller.scope.has, hidden)
 
     def _called(self, hidden: Collection[str], namespace: str, name: str) -> str:
-        """Return a text for a gang of another namespace that gives its queue, if the reader may see it, but no name."""
+        """Return a text that stands for a gang of another namespace.
+
+        It does not contain the gang's name, but the queue if the reader may see it.
+        """
         row = next((row for row in self._caches.rows(namespace) if name in {row.name, row.gang}), None)
         if row is None:
             return "something of another namespace"
@@ -143,7 +150,7 @@ class Explainer:
 
 
 def _named(items: Iterable[meta.Object], namespace: str, name: str) -> dict[str, str]:
-    """Return the resource versions, by UID, of the objects with this name, or with an owner of this name."""
+    """Return the resource versions, by UID, of the objects that have this name or whose owner has this name."""
     return {
         each.metadata.uid: each.metadata.resource_version
         for each in items

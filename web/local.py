@@ -46,7 +46,7 @@ def reach_of(client: Client, namespace: str) -> Reaches:
 
 
 class LocalCallers:
-    """Identification of the only caller by the key of the URL."""
+    """Identification of the only user of a local page, by the key in the URL."""
 
     def __init__(self, client: Client, key: str, port: int, namespace: str, reach: Reaches) -> None:
         self._client = client
@@ -109,9 +109,12 @@ class LocalCallers:
         )
 
     def _scope(self) -> Scope:
-        """Return the scope of the only namespace, from its creation on: an earlier tenant may have used its name."""
+        """Return the scope of the only namespace, from its creation on.
+
+        Earlier data may belong to another tenant, whose namespace had the same name.
+        """
         try:
             created = self._client.get(core.NAMESPACES, self._namespace).metadata.creation_timestamp
-        except APIError:  # most roles in a namespace may get it; without that right the past stays hidden
+        except APIError:  # without the right to get the namespace, its past stays hidden
             created = None
         return Scope.from_creation({self._namespace: created}, time.time())

@@ -21,7 +21,7 @@ _MOST: Final = 50_000
 
 
 class Remembered:
-    """Answers of the API server by user; thread-safe, and two threads may send the same question at once.
+    """Cached answers of the API server about users. Thread-safe; two threads may send the same question at once.
 
     If there are too many answers, the oldest answer of the user with the most answers is dropped, so that no user
     displaces other users' answers.

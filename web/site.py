@@ -65,7 +65,7 @@ class Callers(Protocol):
 async def account_of(callers: Callers, request: Request, threads: Threads) -> str:
     """Return the caller's account.
 
-    Only the identification is limited per token; all further work is limited per account.
+    The threads for this identification are limited per token; those for all further work are limited per account.
     """
     return await threads.run(callers.credentials_of(request), partial(callers.account_of, request))
 
@@ -113,7 +113,7 @@ class Assets:
 
 
 class Forecasts:
-    """Expected starts of all waiting gangs; in a cluster with thousands of gangs, they are a few seconds old."""
+    """Cache of the expected starts of all waiting gangs; with thousands of gangs, they may be a few seconds old."""
 
     def __init__(self, caches: PageCaches, now: Callable[[], float]) -> None:
         self._caches = caches
@@ -171,7 +171,7 @@ class Site:
         self.history = history
         """The store of the history; None without one."""
         self.nodes: StaleWhileRevalidate[Any] = StaleWhileRevalidate()
-        """Free capacity of the nodes, which is slow to compute."""
+        """Cache of the nodes' free capacity, which is slow to compute."""
         self.spent: dict[Period, StaleWhileRevalidate[list[UsageRow]]] = {
             period: StaleWhileRevalidate() for period in PERIODS
         }

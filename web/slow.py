@@ -43,7 +43,10 @@ class StaleWhileRevalidate(Generic[T]):
         self._made_at = 0.0
 
     def value(self, made_of: Hashable, make: Callable[[], T]) -> T:
-        """Return the value; `made_of` (e.g. a number of changes) must differ whenever the value may differ."""
+        """Return the value, which `make` computes; a value that is slow to compute may be outdated.
+
+        `made_of` (e.g. a number of changes) identifies the input. It must differ whenever the value may differ.
+        """
         with self._lock:
             value, known, cost_s, made_at = self._value, self._made_of, self._cost_s, self._made_at
         if value is not None and known == made_of:
@@ -56,7 +59,7 @@ class StaleWhileRevalidate(Generic[T]):
         return value
 
     def renewed(self, made_of: Hashable, make: Callable[[], T]) -> T:
-        """Return the current value; the reader waits for it, however long it takes."""
+        """Return the current value. The caller waits until it is computed, even if that is slow."""
         with self._making:
             return self._made(made_of, make)
 
@@ -70,7 +73,7 @@ class StaleWhileRevalidate(Generic[T]):
 
     def _made(self, made_of: Hashable, make: Callable[[], T]) -> T:
         with self._lock:
-            if self._value is not None and self._made_of == made_of:  # another thread has made it meanwhile
+            if self._value is not None and self._made_of == made_of:  # another thread has computed it in the meantime
                 return self._value
         began = self._clock()
         value = make()
@@ -82,7 +85,9 @@ class StaleWhileRevalidate(Generic[T]):
 
 
 class SlowWork:
-    """Lock for one request at a time; the message to further requests contains `what`.
+    """Lock under which one slow request runs at a time.
+
+    `what` describes the work in the message to rejected requests.
 
     One account may have at most `each` running and waiting requests, so that other accounts are served, too.
     """
@@ -119,7 +124,7 @@ class SlowWork:
                 self._held -= Counter([account])
 
     def _later(self, who: str = "") -> HTTPException:
-        why = f"{who or f'others {self._what}'} at this moment: try again in some seconds"
+        why = f"{who or f'others {self._what}'} at this moment: try again in a few seconds"
         return HTTPException(HTTPStatus.TOO_MANY_REQUESTS, why, {"retry-after": "10"})
 
 

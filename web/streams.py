@@ -34,7 +34,8 @@ MOST: Final = 500
 EACH: Final = 20
 """Maximum number of streams of one user, or of all service accounts of a namespace."""
 _SHARE: Final = 10
-"""Pause after a slow check, as a multiple of its duration, so that checks take a tenth of the time."""
+"""Factor by which the pause after a check exceeds the duration of the check, so that checks take a tenth of the
+time."""
 CHANGED: Final = "event: changed\ndata: \n\n"
 ALIVE: Final = ": alive\n\n"
 
@@ -104,7 +105,7 @@ async def _events(
 
     with streams.counted(account):
         yield ALIVE
-        seen = site.caches.total  # before the mark, which may not have what changes meanwhile
+        seen = site.caches.total  # read first: a change during the computation of the mark is then noticed
         shown = await threads.run(account, mark)
         spoke = asked = clock()
         pause_s = POLL_S

@@ -66,7 +66,7 @@ class DryRuns(_Remembering):
         try:
             self._create(pod, namespace)
         except AlreadyExists:
-            return None  # a generated name that is taken; names are checked after everything else
+            return None  # only the generated name is taken: names are checked last
         except (Invalid, BadRequest, Forbidden, NamespaceEnds) as refusal:
             return refusal
         return None

@@ -99,7 +99,7 @@ class Route:
     def answer(self) -> flask.Response:
         """Answer the review in the body of Flask's request."""
         started, sent = time.perf_counter(), flask.request
-        # Strict, and not only by taste: no browser sends this type to another site without asking first.
+        # A browser sends this content type to another site only if that site permits it.
         if sent.mimetype != review.CONTENT_TYPE:
             return self._no_review(
                 HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"send an AdmissionReview as {review.CONTENT_TYPE}"
@@ -126,17 +126,21 @@ class Route:
 
 
 class _Head(msgspec.Struct):
-    """The metadata of an object that identifies its workload."""
+    """An object, reduced to the metadata that identifies its workload."""
 
     metadata: meta.ObjectMeta = msgspec.field(default_factory=meta.ObjectMeta)
 
 
 def _trace(route: str, request: admission.AdmissionRequest, outcome: str, took_s: float) -> None:
-    """Record the review in the trace of the object's workload, if it has a UID yet (when validated, and in pods)."""
+    """Record the review in the trace of the object's workload.
+
+    An object that is being created has no UID before it is validated, so its mutation is only recorded for parts of a
+    workload, such as pods.
+    """
     try:
         metadata = decoder(_Head).decode(request.object).metadata
     except review.UNREADABLE:
-        return  # refused, for that very reason
+        return  # the review was refused because of this
     now_s = time.time()
     SPANS.record(
         workload_of(metadata) if request.kind.kind in _PARTS else metadata.uid,

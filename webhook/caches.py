@@ -39,10 +39,10 @@ _MOST_RECENT_BYTES = 16 * 2**20
 
 
 class Cached(Generic[T]):
-    """One kind: its reflector's store, and a live read for an object that is not in the store.
+    """The objects of one kind: a reflector's store, and a live read of an object that the store lacks.
 
-    Objects are packed and limited by a budget, unless another store is given, because users can make templates
-    arbitrarily large. An object over the budget is read on demand.
+    Unless another store is given, objects are stored in encoded form and within a memory limit, because users can make
+    templates arbitrarily large. An object beyond the limit is read on demand.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Cached(Generic[T]):
         store = ObjectStore(packed=resource.type) if store is None else store
         self.reflector = Reflector(client, resource, store=store, budget=budget, label_selector=label_selector)
         mirror = self.reflector.mirror
-        mirror.refused.append(lambda refused, _: mirror.remove(refused.metadata.key))  # its last version is no answer
+        mirror.refused.append(lambda refused, _: mirror.remove(refused.metadata.key))  # the stored version is outdated
         self.store = self.reflector.store
         self._client = client
         self._resource = resource
@@ -130,7 +130,7 @@ class OwnerLookup:
             found = now if now and now.metadata.uid == owner.uid else None
         if found and rules and rules.at_once and names.FRAMEWORK not in found.metadata.labels:
             text = text_of(found)
-            with self._lock, suppress(ValueError):  # larger than all that may be remembered
+            with self._lock, suppress(ValueError):  # larger than the whole cache
                 self._recent[which] = text
         return found
 

@@ -25,7 +25,7 @@ _OF_A_JOB: Final = (
     f"has({_OWNERS}) && {_OWNERS}.exists(owner, has(owner.controller) && owner.controller && "
     f"owner.kind == '{JOBS.kind}' && owner.apiVersion.startsWith('{JOBS.group}/'))"
 )
-"""True if a Volcano Job is the object's controller; other owners do not count."""
+"""CEL expression that is true if the object's controller is a Volcano Job; other owner references do not count."""
 
 
 def quoted(text: str) -> str:
@@ -57,7 +57,10 @@ def in_a_group(groups: Sequence[ResourceGroup]) -> str:
 
 
 def of_grouped(groups: Sequence[ResourceGroup]) -> Conditions:
-    """Return the conditions for pods that are sent because of their resource group; gated pods are sent anyway."""
+    """Return the conditions for pods that are sent only because of their resource group.
+
+    Pods whose annotation requests a gate or a part of a GPU are excluded, because they are sent in any case.
+    """
     return (("is-in-a-resource-group", in_a_group(groups)), _NO_GATE)
 
 
@@ -171,7 +174,8 @@ OF_NO_CONTROLLER: Final = (
         f"!{_USER}.startsWith('{ACCOUNT}' + request.namespace + ':')))"
     ),
 )
-"""Condition for an object that records its own creator, by the rule of `senders.is_controller`."""
+"""Condition for objects whose creator is the sender of the request, by the rule of `senders.is_controller`. A
+controller, in contrast, creates objects for another user."""
 
 
 def validated(kind: WorkloadKind) -> Conditions:
@@ -251,7 +255,7 @@ SCALED: Final = (("keeps-pods-and-not-as-many", f"{_SOME} && {' != '.join(_REPLI
 
 
 def enters_a_queue(namespace: str) -> Conditions:
-    """Return the conditions of PodGroups that are new, or get another queue, node pool, class or minResources.
+    """Return the conditions for PodGroups that are new, or get another queue, node pool, class or minResources.
 
     PodGroups that Muster's controller (with an account in this namespace) computes from a checked workload are
     excluded.

@@ -150,7 +150,7 @@ def _name_errors(group: Mapping[Any, Any], path: str, seen: dict[str, int], inde
 
 
 def _resolved(group: _WrittenGroup, path: str, errors: list[FieldError]) -> ResourceGroup:
-    """Return the group in its final form; errors are added to `errors`."""
+    """Convert a group from the file into a `ResourceGroup`; append its errors to `errors`."""
     namespaces, annotations = _members(group, f"{path}.object", errors)
     affinity = _affinity(group.affinity, f"{path}.affinity", errors)
     for index, toleration in enumerate(group.tolerations):

@@ -34,7 +34,8 @@ from webhook.validate.workload import VALIDATED
 NAME = names.WEBHOOKS
 TIMEOUT_S = 10
 SHORT_TIMEOUT_S = 2
-"""Timeout of requests that need no answer, because no autoscaler should wait long for an answer."""
+"""Timeout of reviews that only warn or that autoscalers wait for. If the webhook does not respond in time, the request
+succeeds."""
 _CHANGES = ("CREATE", "UPDATE")
 
 Expression = dict[str, Any]
@@ -62,7 +63,8 @@ class _Webhook(NamedTuple):
     namespace: tuple[Expression, ...] = ()
     conditions: Conditions = ()
     refuses: bool = True
-    """False if requests succeed while the webhook is down, because it only warns, or also gets unrelated objects."""
+    """False if requests succeed while the webhook is down, because it only warns, or also receives objects unrelated to
+    Muster."""
 
 
 def _name(resource: Resource[Any]) -> str:
@@ -87,8 +89,8 @@ _UNLABELLED = (_lacks(names.QUEUE), _lacks(names.FRAMEWORK), _MANAGED, _UNSEEN)
 def _labelled(kind: WorkloadKind) -> Iterator[_Webhook]:
     """Yield the entries for a kind whose labels are copied to its pods.
 
-    The first entry selects by the object's own labels. If these select nothing, the other entries select objects by
-    their namespace's labels, or add only the creator.
+    The first entry selects by the object's own labels. The other entries are for objects that the first one does not
+    select. They select by labels of the namespace, or only record the creator.
     """
     name, route, labelled = _name(kind.resource), "/mutate/workload", conditions.workload_labelled(kind)
     yield _Webhook(name, route, kind.resource, conditions=(("asks-for-muster", labelled),))
@@ -100,10 +102,11 @@ def _labelled(kind: WorkloadKind) -> Iterator[_Webhook]:
 
 
 def _signed(kind: WorkloadKind, silent: Conditions = ()) -> Iterator[_Webhook]:
-    """Yield the entries of a kind that only gets its creator: an entry by its templates, and an entry by its namespace.
+    """Yield the entries of a kind of which admission only records the creator.
 
-    The creator is needed because the pods of such a workload are charged to a queue, which may have a limit per user.
-    Kinds with one pod per node (DaemonSets) have no entry by namespace, because their pods get no queue from it.
+    The first entry selects objects by labels in their pod templates, the second one by their namespace. The creator is
+    needed because the pods of such a workload are charged to a queue, which may have a limit per user. Kinds with one
+    pod per node (DaemonSets) have no entry by namespace, because their pods do not get the namespace's queue.
     """
     name, templates = _name(kind.resource), conditions.template_labelled(kind)
     by_user = (*silent, conditions.OF_NO_CONTROLLER)
@@ -163,7 +166,8 @@ def _validating(namespace: str) -> list[_Webhook]:
 def _mutating(groups: Sequence[ResourceGroup]) -> list[_Webhook]:
     """Return the webhooks that change objects.
 
-    The webhook by namespace is last, because it adds the label that the first one selects.
+    The webhook that selects by namespace comes last. It adds the label by which the first one selects, so an earlier
+    place would send pods twice.
     """
     grouped, namespaced = conditions.of_grouped(groups), conditions.of_namespaced(groups)
     by_group = _Webhook("grouped-pods", "/mutate/pod", PODS, object=_UNLABELLED, conditions=grouped)
@@ -219,7 +223,7 @@ def configurations(
 
 
 def _alike(entries: Sequence[_Webhook]) -> list[list[_Webhook]]:
-    """Return the entries in groups that only differ in name and kind, so that the API server evaluates them once."""
+    """Group the entries that differ only in name and kind, so that the API server evaluates each group once."""
     groups: list[list[_Webhook]] = []
     for entry in entries:
         group = next(

@@ -123,7 +123,7 @@ def read(body: bytes) -> admission.AdmissionRequest:
 
 
 def reviewer_of(kind: type[K], check: Callable[[K], Findings]) -> Handler:
-    """Return the handler for a kind whose objects are checked individually, on CREATE and UPDATE.
+    """Return the handler that validates objects of this kind by `check`, on CREATE and UPDATE.
 
     An update is admitted without checks if the spec is unchanged, or if the object is being deleted.
     """

@@ -18,8 +18,8 @@ from muster.api.kubernetes.admission import AdmissionRequest, shared_name
 from muster.kube.errors import TooManyRequests
 
 RATE: Final = 200.0
-"""Maximum rate of requests to the API server that one sender may cause, per second; this rate keeps the webhook's
-threads busy."""
+"""Maximum rate of requests to the API server that one sender may cause, per second; more would not help, because this
+many already occupy all threads of the webhook."""
 BURST: Final = 1000.0
 """Maximum burst of requests after an idle time, enough for a hundred Jobs with many templates."""
 RESERVE: Final = 500.0

@@ -97,10 +97,10 @@ def show(context: RequestContext) -> Response:
 
 
 def why(context: RequestContext) -> Response:
-    """Return the page that explains a gang by the planner's own cycle, with changes that would help."""
+    """Return the page that explains why a gang waits, by the planner's own cycle, and which changes would help."""
     found, now = _found(context), context.site.now()
     if not found.row.gang:
-        raise context.missing(f"gang of {found.row.title}: it has none now")
+        raise context.missing(f"gang of {found.row.title}: it has no PodGroup now")
     report, at = context.site.explainer.explain(context.caller, "gang", found.row.namespace, found.row.gang)
     return context.page(
         "why.html",

@@ -26,7 +26,10 @@ class _NodeCapacity(NamedTuple):
 
 
 def show(context: RequestContext) -> Response:
-    """Return the page of the nodes; callers who may not list nodes only get the reservations of their gangs."""
+    """Return the page of the nodes.
+
+    Callers who may not list nodes only see the reservations of their gangs.
+    """
     now, caller, view = context.site.now(), context.caller, context.view
     whole = caller.everything
     if whole:
@@ -57,9 +60,9 @@ def _made(dump: ClusterDump) -> _NodeCapacity:
 
 
 def _of_nodes(dump: ClusterDump) -> ClusterDump:
-    """Return the objects that use capacity: pods on nodes, and gangs with planned slots that have no pods yet.
+    """Return the objects that use capacity on nodes: pods, and gangs with planned slots that have no pods yet.
 
-    Waiting gangs are skipped, because they use nothing and reading ten thousand of them takes seconds.
+    Waiting gangs are left out: they use nothing, and reading ten thousand of them takes seconds.
     """
     placements = [each for each in dump.objects_of(PLACEMENTS) if _takes_room(each)]
     keys = {each.metadata.key for each in placements}
@@ -81,7 +84,7 @@ def _takes_room(placement: Placement) -> bool:
 
 
 def _reports(dump: ClusterDump) -> list[TopologyReport]:
-    """Return the domains; none if the planner's configuration cannot be read."""
+    """Return the reports on the topology's domains; none if the planner's configuration cannot be read."""
     try:
         return topology_reports(WhatIf(dump))
     except (UnknownNameError, ValueError):

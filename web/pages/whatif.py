@@ -52,9 +52,9 @@ def _namespaces(context: RequestContext) -> list[str]:
 
 
 def _dump(context: RequestContext) -> ClusterDump:
-    """Return the cluster's objects.
+    """Return the objects of the cluster with which a simulation starts.
 
-    Callers who may not see all of them only get the data with which the requests of their gangs are compared.
+    Callers who may not see the whole cluster only get the objects that are needed to check the requests of their gangs.
     """
     whole = context.site.explainer.dump()
     if context.caller.everything:

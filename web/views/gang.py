@@ -91,7 +91,7 @@ class GangPage(Struct, frozen=True):
     racks: list[RackOfNodes]
     members: list[MemberLine]
     part: ListPart
-    """Of the members."""
+    """The page of the list of members."""
     events: list[EventLine] | None
     """Kubernetes Events about the gang; None if the caller may not list Events."""
     buttons: list[Button]
@@ -122,9 +122,9 @@ class GangObjects(Struct, frozen=True):
 def gang_view(
     of: GangObjects, rack_of_node: Mapping[str, str], now: float, *, page: int = 1, name: str = ""
 ) -> GangPage:
-    """Return the page of one gang; `name` is the name in its address.
+    """Return the content of one gang's page; `name` is the name in the page's address.
 
-    `rack_of_node` is empty for callers who may not list nodes: their map has no racks.
+    `rack_of_node` is empty for callers who may not list nodes. Their map of the gang's nodes shows no racks.
     """
     here = f"/gangs/{quote(of.row.namespace, safe='')}/{quote(name, safe='')}" if name else address(of.row)
     shown, part = part_of(of.pods, MEMBERS, page, lambda number: f"{here}?page={number}#members")

@@ -23,7 +23,7 @@ class Moment(Struct, frozen=True):
     """One moment."""
 
     at: str
-    """RFC 3339."""
+    """The moment in the format of RFC 3339."""
     day: str
     """Date and time of day, UTC, to the minute."""
     away: str
@@ -53,7 +53,7 @@ class Mark(Struct, frozen=True):
 
     name: str
     at: int
-    """Thousandths."""
+    """Position of the mark, in thousandths of the bar's width."""
     words: str
 
 
@@ -62,7 +62,7 @@ class Bar(Struct, frozen=True):
 
     resource: str
     used: int
-    """Thousandths."""
+    """Length of the bar for the usage, in thousandths of the width."""
     used_text: str
     part: int
     """Length of the section of the usage with a separate pattern (spare slots or fragmented capacity), in

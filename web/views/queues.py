@@ -27,7 +27,7 @@ PAGE_QUEUES = 100
 WAITERS = 5
 """Maximum number of named waiting gangs per queue; a link leads to all of them."""
 WARNED = 0.8
-"""Used fraction of a budget from which the page marks the budget; the planner warns at the same fraction."""
+"""Used fraction of a budget from which the page highlights the budget. The planner warns users at the same fraction."""
 NO_LIMITS: Mapping[str, QueueLimits] = MappingProxyType({})
 _NOT_SHOWN = frozenset({PODS, "ephemeral-storage"})
 _MEMORY = "memory"
@@ -61,7 +61,7 @@ class QueueLine(Struct, frozen=True):
     weight: int
     priority: int
     bars: list[Bar]
-    """GPUs first."""
+    """A bar per resource; GPUs come first."""
     waiting: int
     """Number of waiting gangs from the Queue's status, or else of the waiting gangs that the caller may see."""
     waiters: list[Waiter]
@@ -77,7 +77,7 @@ class QueueLine(Struct, frozen=True):
 
 
 class OwnLine(Struct, frozen=True):
-    """One queue on the page of callers who may not list queues: its data comes from the caller's own gangs."""
+    """A queue as shown to callers who may not list queues; its data comes from the caller's own gangs."""
 
     name: str
     running: int
@@ -132,7 +132,7 @@ def queues_view(
 
 
 def own_queues_view(queues: Sequence[OwnQueue], now: float) -> QueuesView:
-    """Return the page for callers who may not list queues: the positions of the gangs in their namespaces."""
+    """Return the page for callers who may not list queues: the queues of their gangs, with the gangs' positions."""
     own = [
         OwnLine(each.queue, each.running, each.waiting, each.place, moment(each.expected_start, now), _all(each.queue))
         for each in queues

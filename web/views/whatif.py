@@ -104,7 +104,7 @@ def trial(form: Mapping[str, str], namespaces: Sequence[str]) -> WhatIfTrial:
         asked.errors["namespace"] = f"you see no namespace of this name; there is {', '.join(namespaces[:5]) or 'none'}"
     if len(asked.manifests.encode()) > YAML_BYTES:
         asked.errors["manifests"] = (
-            f"they have {len(asked.manifests.encode())} bytes, and at most {YAML_BYTES} are tried"
+            f"the manifests have {len(asked.manifests.encode())} bytes, and at most {YAML_BYTES} are allowed"
         )
     return asked
 
@@ -130,7 +130,7 @@ def words(text: str) -> list[str]:
 
 def _check_objects(objects: Sequence[JSON], namespaces: frozenset[str]) -> None:
     if len(objects) > OBJECTS:
-        raise ManifestError(f"there are {len(objects)} objects, and at most {OBJECTS} are tried at once")
+        raise ManifestError(f"there are {len(objects)} objects, and one simulation can have at most {OBJECTS}")
     for each in objects:
         given = (each.get("metadata") or {}).get("namespace")
         if given is not None and not (isinstance(given, str) and given in namespaces):
@@ -140,10 +140,10 @@ def _check_objects(objects: Sequence[JSON], namespaces: frozenset[str]) -> None:
 def tried(
     asked: WhatIfTrial, namespaces: Sequence[str], dump: ClusterDump, scope: Scope, *, whole: bool
 ) -> TrialResult | None:
-    """Return the result; None if it failed, with the reason in the errors of the form.
+    """Run the simulation and return its result; None if it failed, with the reason in the errors of the form.
 
-    `whole` is true if the caller may see the whole cluster. Others get the requests of their gangs and the limits of
-    their queues.
+    `whole` is true if the caller may see the whole cluster. Other callers only see the requests of their gangs and the
+    limits of their queues.
     """
     if not whole and (asked.add_nodes or asked.cordon or asked.queues):
         asked.errors["form"] = (

@@ -32,7 +32,8 @@ _PLACE: Final = ("metadata", "annotations")
 _COPIED: Final = {
     (kind.resource.group, kind.resource.kind): kind.admission.copied for kind in KINDS if kind.admission.copied
 }
-"""Kubernetes copies these annotations to each Job of a CronJob; Muster does not read CronJobs."""
+"""Path in a CronJob, by kind, of the metadata that Kubernetes copies to each of its Jobs. Annotations must be corrected
+there, because Muster does not manage CronJobs themselves."""
 _WHY: Final = Why("who created it", "the user of the request")
 _CHANGED: Final = Why("who changed its queue or class", "the user of the request")
 _OF_ANOTHER: Final = (names.MOVED_TO, names.HELD_REPLICAS)

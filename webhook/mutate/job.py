@@ -33,7 +33,10 @@ _LAST_APPLIED = ("metadata", "annotations", names.LAST_APPLIED)
 
 
 def reviewer(lookups: Lookups, *, marks: bool = False, groups: Sequence[ResourceGroup] = ()) -> Handler:
-    """Return the handler for Volcano Jobs: defaults, `groups`, `marks`, queue of the namespace, scheduler of the pool.
+    """Return the handler for Volcano Jobs, which writes their defaults and the settings of their pods.
+
+    The settings come from the resource `groups` and, with `marks`, from the markers. The queue may come from the
+    namespace, and the scheduler from the queue's node pool.
 
     An UPDATE only gets back the values that creation had added and `kubectl apply` or `replace` omitted; the settings
     of its pods that were recorded at creation do not change. A malformed object passes unchanged, because the API
@@ -84,7 +87,7 @@ def _fill_in(job: Job, document: JSON, old: JSON | None, patch: Patch) -> None:
     if not spec.queue and _may_fill(old, "queue"):
         patch.set("spec", "queue", value=queue_of(spec), why=_DEFAULT)
     if not spec.scheduler_name and old is not None and _may_fill(old, "schedulerName"):
-        patch.set("spec", "schedulerName", value=scheduler_of(spec), why=_DEFAULT)  # a new Job gets its pool's
+        patch.set("spec", "schedulerName", value=scheduler_of(spec), why=_DEFAULT)  # new: its pool's scheduler
     total = total_minimum(spec)
     if _leaves_minimum(document, old, total):
         patch.set("spec", "minAvailable", value=total, why=Why("the sum over the tasks", "default"))

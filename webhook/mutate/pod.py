@@ -118,7 +118,7 @@ def _opt_in(review: PodReview, namespaces: Namespaces) -> OptIn | None:
     labels = review.meta.labels
     if optin.is_explicit(labels):
         own, locked = optin.from_labels(labels), None
-        with suppress(APIError):  # the planner, too, holds it to what its namespace may use
+        with suppress(APIError):  # the planner also checks which queues the namespace may use
             locked = optin.from_lock(review.namespace, own, namespaces)
         if own and locked:
             review.warnings.append(optin.set_back(own.path, own.queue, locked.queue))
@@ -130,7 +130,7 @@ def _opt_in(review: PodReview, namespaces: Namespaces) -> OptIn | None:
         spec = {**spec, "schedulerName": review.assigned_scheduler}
     if not optin.may_inherit(spec, review.meta):
         return None
-    # A pod that is not sent for its own sake is sent for its namespace, whose labels must then name a queue.
+    # A pod without a setting of its own was sent because of its namespace, whose labels must then name a queue.
     annotated = not names.REVIEWED_FOR.isdisjoint(review.meta.annotations)
     native = review.typed_spec.scheduling_group is not None
     for_itself = review.group is not None or names.FRAMEWORK in labels or annotated or native

@@ -69,9 +69,9 @@ def _adapter(review: PodReview, owners: Owners) -> Adapter:
 
 
 def _owner_errors(adapter: Adapter) -> list[FieldError]:
-    """Return the errors why the owner's pods cannot form a group.
+    """Return errors that explain why the owner's pods cannot form a group.
 
-    The errors only have paths in the pod if the pod has no owner.
+    Only the errors of a pod without an owner have field paths in the pod.
     """
     errors = adapter.errors()
     if adapter.owner.kind == "Pod":

@@ -38,7 +38,8 @@ _MEAN_SOMETHING_ZERO = frozenset(
         "storageClassName", "volumeAttributesClassName", "hostnameOverride",
     }
 )  # fmt: skip
-"""Fields for which false, 0 and "" differ from a missing value; they are pointers in Go, which clients always write."""
+"""Fields for which false, 0 and "" differ from a missing value; they are pointers in Go, so typed clients write them
+whenever they are set."""
 _FILLED_IN: Mapping[str, Mapping[str, str]] = {
     "ports": {"protocol": "TCP"},
     "networkTopology": {"mode": "hard"},
@@ -47,7 +48,8 @@ _FILLED_IN: Mapping[str, Mapping[str, str]] = {
     "rbd": {"keyring": "/etc/ceph/keyring", "pool": "rbd", "user": "admin"},
     "scaleIO": {"fsType": "xfs", "storageMode": "ThinProvisioned"},
 }
-"""Defaults of maps, or of a list's elements, by name; Jobs that older versions have stored contain them."""
+"""Defaults of the fields of a map, or of each map in a list, by the field's name. Older versions of Muster wrote them
+into stored Jobs."""
 
 
 def canonical(spec: Any) -> dict[str, Any]:
@@ -97,9 +99,9 @@ def _is_empty(name: str, value: Any) -> bool:
 
 
 def _amount(quantity: Any) -> Any:
-    """Return a quantity in whole units and thousandths (large ones have no thousandths).
+    """Return a quantity as a pair: in whole units, and in thousandths (capped for very large quantities).
 
-    Return unreadable ones unchanged.
+    Return a quantity that cannot be read unchanged.
     """
     try:
         return parse(quantity), parse(quantity, milli=True)

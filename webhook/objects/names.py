@@ -28,7 +28,7 @@ MAX_LABEL = 63
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _MAX_SUBDOMAIN = 253
-_CLOSE = 0.7  # as difflib measures: 1 is the same word
+_CLOSE = 0.7  # minimum similarity by difflib; 1 is the same word
 _PREFIX = f"{names.DOMAIN}/"
 LABELS = frozenset({
     *(names.QUEUE, names.FRAMEWORK, names.GANG, names.TASK_PRIORITY, names.MANAGED, names.SCALE_UP, names.NODE_POOL),
@@ -65,7 +65,7 @@ def is_label(name: str) -> bool:
 def too_long_label(path: str, name: str) -> Iterator[FieldError]:
     """Reject a name that is too long to be the value of a pod label."""
     if len(name) > MAX_LABEL:
-        message = f"must have at most {MAX_LABEL} characters (it has {len(name)}): pods have it as a label"
+        message = f"must have at most {MAX_LABEL} characters (it has {len(name)}), because it is a label of the pods"
         yield FieldError(path, message, name)
 
 
@@ -149,7 +149,7 @@ def _unread(metadata: Mapping[str, Any], path: str) -> Iterator[str]:
         return
     runtime = annotations.get(names.EXPECTED_RUNTIME)
     if isinstance(runtime, str) and declared_s({names.EXPECTED_RUNTIME: runtime}) is None:
-        what = f"{runtime!r} is not a duration from above 0 to {SECONDS.value} seconds, as 30s, 5m or 1h30m are"
+        what = f"{runtime!r} is not a duration above 0 and up to {SECONDS.value} seconds, such as 30s, 5m or 1h30m"
         yield f"{path}.annotations[{names.EXPECTED_RUNTIME}]: {what}; it has no effect"
     mode = annotations.get(names.RESERVATIONS)
     if isinstance(mode, str) and mode.strip().lower() not in names.RESERVATION_MODES:

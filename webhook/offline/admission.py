@@ -1,7 +1,7 @@
 """Admission of objects, one by one, through the webhook's own routes in this process, including derived objects.
 
-After a workload follows its first pod of each shape, as changed by Muster; after a TrainJob follow its compiled
-objects.
+A workload is followed by its first pod of each shape, as changed by Muster. A TrainJob is followed by the objects that
+the controller would create for it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -61,8 +61,8 @@ class OfflineAdmission:
 
     Other objects are looked up in `documents`, then in `cluster`.
 
-    With `native`, gangs are published as native PodGroups, which follow their workload. `user` creates the objects; ""
-    if unknown.
+    With `native`, each workload is also followed by the native PodGroups of its gangs. `user` is the user who creates
+    the objects; "" if unknown.
     """
 
     def __init__(
@@ -118,7 +118,7 @@ def _apply(result: Admitted, operation: Operation, why: Why) -> None:
 
     Operations are applied one at a time, because "-" in a path refers to a different list index each time.
     """
-    # A map that only contains the next value needs no separate reason, and a removed member has no line.
+    # A map that was only added to hold the next value needs no reason, and a removed field has no line to explain.
     if operation["op"] == "add" and operation["value"] != {}:
         result.reasons[_path_of(operation, result.after)] = why
     # A copy: the value may be part of the webhook's configuration, and later operations may write into it.
@@ -138,7 +138,7 @@ def _path_of(operation: Operation, document: JSON) -> Path:
             node = node.get(part)
     value = operation["value"]
     if isinstance(value, list) and len(value) == 1:
-        path.append(0)  # a list that is made for its first element
+        path.append(0)  # the list was added for its first element
     return tuple(path)
 
 

@@ -28,7 +28,7 @@ _MOVED = ("metadata", "annotations", names.MOVED_TO)
 
 
 def edits(kind: WorkloadKind, old: JSON, new: JSON, queues: NamespaceQueues) -> Findings:
-    """Return the errors of a change of a workload that a new workload could not have."""
+    """Return the errors and warnings about a change of an existing workload, beyond the checks of a new one."""
     found = Findings([*fixed_sizes(kind, old, new)])
     moved = value_at(new, _MOVED)
     if isinstance(moved, str) and moved != value_at(old, _MOVED):
@@ -40,14 +40,17 @@ def edits(kind: WorkloadKind, old: JSON, new: JSON, queues: NamespaceQueues) -> 
 
 
 def fixed_sizes(kind: WorkloadKind, old: JSON, new: JSON) -> Iterator[FieldError]:
-    """Refuse to change the number of pods of a framework while pods exist, because the old number was given to them."""
+    """Refuse to change the number of pods of a framework while pods exist.
+
+    Existing pods were started with the old number.
+    """
     for place, before, after in size_edits(kind, old, new):
         size = after if isinstance(after, int) and after > 0 else "NUMBER"
-        task = value_at(new, (*place[:-1], "name"))  # none where a kind has but one number
+        task = value_at(new, (*place[:-1], "name"))  # None for a kind with a single number of pods
         how = f"muster resize {_title(kind, new)} --size {size}{f' --task {task}' if task else ''}"
         message = (
-            f"must stay {before} while it may have pods, because each pod of a framework has their number; "
-            f"{how} stops them, and starts as many"
+            f"must stay {before} while pods may exist, because the framework's pods were started with this number; "
+            f"`{how}` stops them and starts the new number"
         )
         yield FieldError(dotted(place), message, after, "Forbidden")
 

@@ -9,7 +9,7 @@ request, because every user can write an owner reference.
 A PodGroup that moves must meet the rules for a user's new PodGroup. The PodGroup of a Volcano Job stays in the queue
 that admitted the Job; it can only move back to that queue. The planner checks limits of queues before a gang starts.
 Therefore, only an administrator can move a gang that has its nodes to a queue with limits. The minResources of a
-PodGroup that its queue has admitted do not grow.
+PodGroup cannot be raised once its queue has admitted the gang.
 """
 
 from collections.abc import Iterator
@@ -178,7 +178,7 @@ def _grown(old: scheduling.PodGroup, group: scheduling.PodGroup) -> Iterator[Fie
             )
             if _queue(group) != _queue(old):
                 out = "" if group.metadata.controller else "be left out, or "  # an operator may depend on it
-                message = f"must {out}stay in queue {_queue(old)}, which has admitted the gang with that; "
+                message = f"must {out}stay in queue {_queue(old)}, which has admitted the gang with this amount; "
             yield FieldError(path, message + _REMEDY, quantity, "Forbidden")
 
 
@@ -203,7 +203,7 @@ def _move_errors(
             if isinstance(job, batch.Job) and queue_of(job.spec) == _queue(group):
                 return wrong_label(_pool(group), _queue(group), queues)
             message = (
-                f"must stay {_queue(old)!r}: the PodGroup is that of Job {owner.name}, which was admitted to a queue "
+                f"must stay {_queue(old)!r}: the PodGroup belongs to Job {owner.name}, which was admitted to a queue "
                 "and stays in it; create the Job again in another queue"
             )
             return [FieldError("spec.queue", message, _queue(group))]
@@ -229,7 +229,7 @@ def _limit_errors(
 
 
 def _is_held(request: admission.AdmissionRequest, group: scheduling.PodGroup, lookups: Lookups) -> bool:
-    """Return True if a gang has its nodes, and the sender of the request is no administrator."""
+    """Return True if a gang has its nodes, and the sender of the request is not an administrator."""
     by_user = bool(request.user_info.username) and lookups.rights is not None
     return by_user and _has_nodes(group, request.namespace, lookups) and not _may_charge(request, lookups)
 
@@ -237,7 +237,7 @@ def _is_held(request: admission.AdmissionRequest, group: scheduling.PodGroup, lo
 def _may_charge(request: admission.AdmissionRequest, lookups: Lookups) -> bool:
     """Return True if the sender is an administrator with the right to change charges."""
     user = request.user_info
-    by_controller = user.username.endswith(f":{names.CONTROLLER_ACCOUNT}")  # which moves a gang for any user's note
+    by_controller = user.username.endswith(f":{names.CONTROLLER_ACCOUNT}")  # acts for ordinary users, too
     if not user.username or by_controller or lookups.rights is None:
         return False
     return lookups.rights.allows(user, _CHARGE)

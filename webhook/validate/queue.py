@@ -111,7 +111,7 @@ def check_update(old: Queue, new: Queue, queues: QueueTreeView) -> Iterator[Fiel
 
 
 def check_queue(queue: Queue, queues: QueueTreeView, *, moved: bool = True) -> Iterator[FieldError]:
-    """Yield all errors of a queue; with `moved`, its position in the tree is new."""
+    """Yield all errors of a queue; with `moved`, its parent is new or has changed."""
     amounts, errors = read_amounts(queue)
     yield from errors
     yield from check_own(amounts)

@@ -45,6 +45,6 @@ def forgotten_budget(new: Queue, old: Queue | None) -> Iterator[str]:
     if enforced[0] and enforced[0] not in enforced[1:]:
         yield (
             f"metadata.annotations[{names.BUDGET}]: the history has no durable store, so usage is forgotten with the "
-            "pod of its recorder. Unknown usage counts for no budget. Set history.storage.size or history.database "
+            "pod of its recorder. A budget does not count lost usage. Set history.storage.size or history.database "
             "of the chart"
         )

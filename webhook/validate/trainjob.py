@@ -124,7 +124,7 @@ def check_train_job(job: trainer.TrainJob, namespace: str, lookups: Lookups, aga
         return findings
     findings.warnings += deprecation(runtime, f"{reference.kind} {reference.name}")
     findings.add(against(job, runtime))
-    return findings.distinct()  # the components have the TrainJob's annotations, too
+    return findings.distinct()  # created objects repeat the TrainJob's annotations, and so their errors
 
 
 def _too_large(job: trainer.TrainJob, lookups: Lookups) -> list[str]:
@@ -179,7 +179,7 @@ def deprecation(runtime: Object, name: str) -> list[str]:
 def older_fields(job: trainer.TrainJob) -> Iterator[str]:
     """Yield a warning for each field of older Trainer versions.
 
-    If the schema did not contain such a field, the API server would silently drop it.
+    The schema contains these fields only for this warning: otherwise the API server would drop them silently.
     """
     spec = job.spec
     written = {
@@ -247,7 +247,7 @@ def _check_host_names(job: trainer.TrainJob, plan: Plan) -> Iterator[FieldError]
         if len(last) > MAX_LABEL:
             message = (
                 f"is too long: pod {last} of {pod_set.name} would have a host name of {len(last)} characters; "
-                f"{MAX_LABEL} are allowed, so take {len(last) - MAX_LABEL} off"
+                f"{MAX_LABEL} are allowed, so shorten it by {len(last) - MAX_LABEL}"
             )
             yield FieldError("metadata.name", message, job.metadata.name)
 

@@ -167,7 +167,7 @@ def _quoted(refusal: APIError, trial: Trial, namespace: str, may_know: MayKnow) 
     if _NO_DRY_RUN in message:
         log.warning("a template could not be tested", namespace=namespace, template=trial.path, why=str(refusal))
         return Findings()
-    if missing := _NO_CLASS.search(message):  # a matter of the cluster, not of the namespace
+    if missing := _NO_CLASS.search(message):  # reveals nothing about the namespace
         return Findings([_no_class(trial.own("spec.priorityClassName") or trial.added, missing[1])])
     if not isinstance(refusal, Forbidden):
         return Findings([*_errors(refusal, trial)])

@@ -25,7 +25,7 @@ def test_a_name_with_and_without_its_kind() -> None:
     assert named(rows, "job/a", "ns").kind == "Job"
     assert named(rows, "trainjob.trainer.kubeflow.org/a", "ns").kind == "TrainJob"
     assert named(rows, "a", "ns", "TrainJob").kind == "TrainJob"
-    with pytest.raises(UnknownGangError, match=r"job\.batch/a and trainjob\.trainer\.kubeflow\.org/a: say which"):
+    with pytest.raises(UnknownGangError, match=r"job\.batch/a and trainjob\.trainer\.kubeflow\.org/a: name one"):
         named(rows, "a", "ns")
 
 
@@ -45,7 +45,7 @@ def test_a_name_that_is_not_there() -> None:
     rows = [row("train-a"), row("train-b")]
     with pytest.raises(UnknownGangError, match="there is no gang train-c in namespace ns; there is train-"):
         named(rows, "train-c", "ns")
-    with pytest.raises(UnknownGangError, match="and no other one"):
+    with pytest.raises(UnknownGangError, match="and no other gang"):
         named([], "x", "ns")
 
 

@@ -140,8 +140,8 @@ def test_a_runtime_that_says_nothing_is_warned_of(text: str) -> None:
     """The pod runs all the same, and is expected to run for ever."""
     [warning] = unknown_keys({"annotations": {"muster.dev/expected-runtime": text}})
     assert warning == (
-        f"metadata.annotations[muster.dev/expected-runtime]: {text!r} is not a duration from above 0 to 315360000 "
-        "seconds, as 30s, 5m or 1h30m are; it has no effect"
+        f"metadata.annotations[muster.dev/expected-runtime]: {text!r} is not a duration above 0 and up to 315360000 "
+        "seconds, such as 30s, 5m or 1h30m; it has no effect"
     )
 
 

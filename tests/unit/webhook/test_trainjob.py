@@ -83,7 +83,7 @@ NEW: dict[str, tuple[JSON, str]] = {
     "host name": (
         train_job("t" * 58),
         (f'metadata.name: Invalid value: "{"t" * 58}": is too long: pod {"t" * 58}-node-0 of node would have a host '
-         "name of 65 characters; 63 are allowed, so take 2 off"),
+         "name of 65 characters; 63 are allowed, so shorten it by 2"),
     ),
     "queue": (
         {**train_job(), "metadata": {"name": "train", "labels": {"muster.dev/queue": "nowhere"}}},

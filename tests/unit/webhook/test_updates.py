@@ -227,7 +227,7 @@ def test_a_volcano_job_of_a_framework_is_resized_while_it_is_held() -> None:
     beside = other(TORCH, "spec", "tasks", value=[*TORCH["spec"]["tasks"], task("watcher", 1)])
     assert job_paths(other(beside, "spec", "tasks", 1, "replicas", value=2), beside) == []
     [error] = volcano_job.reviewer(lookups(), FRAMEWORK)(request(more, "UPDATE", TORCH)).errors
-    assert "--size 3 --task worker stops them" in str(error)
+    assert "--size 3 --task worker` stops them" in str(error)
     aborted = other(TORCH, "status", "state", "phase", value="Aborted")
     assert job_paths(other(more, "status", value=aborted["status"]), aborted) == []
     owned = [
