@@ -1,4 +1,4 @@
-"""The part of the extender that decides on which nodes pods run; pure, without I/O and without a clock.
+"""The part of the extender that decides on which nodes pods run. It does no I/O and reads no clock.
 
 `state` holds the cluster as arrays and gangs, and is updated by watch events. `cycle` plans on a snapshot of the state,
 in a `framework` session: `plugins` register hooks in the session, and `actions` add decisions to it. Plugins and

@@ -89,7 +89,10 @@ class Ask:
 
     @property
     def nodes(self) -> Mapping[str, int]:
-        """Maps a pod set to the number of ranks that need nodes now: all of independent pods, else the minimum."""
+        """Maps a pod set to the number of ranks that need nodes now.
+
+        For independent pods, these are all open ranks; otherwise only those of the minimum.
+        """
         return {name: len(ranks) for name, ranks in self.open.items()} if self.gang.independent else self.minimum
 
     @property
@@ -176,7 +179,7 @@ class Asks:
         return known
 
     def forget_others(self, gangs: Mapping[str, GangView]) -> None:
-        """Drop the demands of gangs that are gone or have a new view, because they would keep old views in memory."""
+        """Drop the demands of gangs that are gone or have a new view. These demands would keep old views in memory."""
         self._known = {key: known for key, known in self._known.items() if gangs.get(key) is known.gang}
 
 

@@ -31,7 +31,7 @@ from extender.planner.topology.hypernodes import HyperNodeTree
 
 
 class Parts:
-    """Actions and plugins of successive configurations; those that are not changed keep their memory.
+    """Actions and plugins of successive configurations; those whose settings stay the same keep their memory.
 
     In each configuration, placements are tracked first, so that no gang stays partly placed. Right after `allocate`,
     gangs in need take back the spare slots that they have lent. Then waiting gangs get other gangs' spare slots, if
@@ -96,8 +96,8 @@ def run_cycle(inputs: CycleInputs, actions: Sequence[Action], plugins: Sequence[
 
 
 RENEWED_S = 60.0
-"""Minimum interval in seconds between two resets of the cause codes. A reset drops all cached answers, and is made once
-all codes are in use."""
+"""Minimum interval in seconds between two resets of the cause codes. A reset drops all cached answers. The codes are
+reset once all of them are in use."""
 
 
 class Planning:
@@ -122,10 +122,12 @@ class Planning:
         self.actions, self.plugins = self._parts.parts_of(configuration)
 
     def run(self, snapshot: Snapshot, now: float, actions: Sequence[Action] | None = None, **given: Any) -> Session:
-        """Run one cycle; `given` has inputs named as in `CycleInputs`, and `actions` replaces the planner's actions.
+        """Run one cycle.
 
-        Nodes that refused a member are remembered for the next cycle: the Placement records them too, but its write may
-        fail. The remembered nodes are used unless `avoided` is given.
+        `given` has further inputs, named as in `CycleInputs`; `actions` replaces the configured actions.
+
+        Nodes that refused a member are remembered for the next cycle. The Placement records these nodes too, but the
+        write of the Placement may fail. The remembered nodes are used unless `avoided` is given.
         """
         if self._causes.full and not 0 <= now - self._renewed < RENEWED_S:
             self._causes, self._renewed = Causes(), now

@@ -1,4 +1,4 @@
-"""The ledger of capacity that is not free: its holders, how entries open and close, and sums by node and queue.
+"""The ledger: an entry for all capacity that is not free, with its holder, and the sums of entries by node and queue.
 
 kind       holder of the capacity                        opened by         closed when                     queues
 ---------  --------------------------------------------  ----------------  ------------------------------  -------
@@ -20,10 +20,11 @@ On a node, every entry counts for all pods; the verbs and the planner read the s
 addition to these entries. `reserved` capacity is not in use yet and changes with time, so it has separate arrays
 (`Ledger.reserved`). Reserved capacity is not available to pods and gangs that would still run when the head starts.
 
-In a queue, an entry counts for limits and shares, for limits only, or not at all (pods of other schedulers). The
-devices of a named claim count once in each queue whose pods use the claim. Such an entry counts only in the queue; the
-ledger opens it when the first pod of the queue uses the claim. Therefore it does not matter in which order queues begin
-to use a claim. A parent of several such queues also counts the devices once (`limits.ClaimQueues`).
+In a queue, an entry counts towards limits and shares, or only towards limits; entries of other schedulers' pods do not
+count. The devices of a named claim count once in each queue whose pods use the claim. The entry for these devices
+counts only in the queue; the ledger opens it when the first pod of the queue uses the claim. The order in which queues
+begin to use a claim therefore makes no difference. A parent of several such queues also counts the devices once
+(`limits.ClaimQueues`).
 
 In a queue, an entry counts for at most as much as the node offers or has offered (`NodeTable.charged`).
 
@@ -70,7 +71,7 @@ class EntryKind(StrEnum):
 class LedgerEntry(Struct, frozen=True, gc=False):
     """The capacity of one holder on a node and in a queue.
 
-    It is in no reference cycle, so it needs no garbage collection.
+    Entries are in no reference cycles, so they need no garbage collection.
     """
 
     kind: EntryKind
@@ -129,7 +130,7 @@ class Ledger:
             self._forget(known.gang)
 
     def _put(self, holder: Hashable, entry: LedgerEntry) -> LedgerEntry | None:
-        """Open the holder's entry and return the previous one; the ledger remembers the gang's queue."""
+        """Open the holder's entry and return the holder's previous entry; None if there was none."""
         known = self.entries.get(holder)
         if known == entry:
             return known
@@ -182,7 +183,7 @@ class Ledger:
             self.nodes.remove(name)
 
     def equip(self, name: str, devices: Vector) -> None:
-        """Set the number of devices on a node, which may not be known yet."""
+        """Set the devices of a node; the planner need not know the node yet."""
         if not self.nodes.is_equipped(name, devices):
             with self._emptied(name):
                 self.nodes.equip(name, devices)
@@ -201,7 +202,7 @@ class Ledger:
                 self._add(entry, 1)
 
     def moved(self, gang: str, queue: str | None, user: str = "") -> None:
-        """Move a gang's entries to this queue and creator; None means that its PodGroup is gone.
+        """Move a gang's entries to this queue and creator; a `queue` of None means that the gang's PodGroup is gone.
 
         Without a PodGroup the entries stay unchanged, because deleting a PodGroup must not free quota of its queue.
         """
@@ -330,8 +331,8 @@ class Ledger:
         self.open(holder, LedgerEntry(EntryKind.ASSUMED, node, cls, None, queue, devices, user))
 
     def answered(self, holder: str) -> bool:
-        """Close the entry of a write that has got its response; return True if there was one.
+        """Close the entry of a write after the API server's response; return True if there was an entry.
 
-        By now the object that was written has an entry.
+        By then, the watch has opened an entry for the written object.
         """
         return holder in self.assumed and self.close(holder) is not None

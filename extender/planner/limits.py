@@ -1,9 +1,10 @@
 """Limits of queues and the usage that counts against them: capability, limits per user, time windows, budgets.
 
-All callers use this account. The plugin `proportion` checks gangs, with a copy of the usage that includes the trials of
-a cycle. The filter and bind verbs, the writer of placements, and the requests to autoscalers check pods without a gang.
-A limit applies to a queue together with all its descendants. Usage is counted only for queues with a limit, so other
-queues cost nothing. A check takes one step per ancestor of the queue. The module does no I/O and reads no clock.
+All checks of limits use this account. The plugin `proportion` checks gangs, with a copy of the usage that includes the
+trials of a cycle. The filter and bind verbs, the writer of placements, and the requests to autoscalers check pods
+without a gang. A limit applies to a queue together with all its descendants. Usage is counted only for queues with a
+limit, so other queues cost nothing. A check takes one step per ancestor of the queue. The module does no I/O and reads
+no clock.
 
 Fair shares depend only on the capability: no pod is evicted because a time window begins, another limit is lowered, or
 a budget is used up.
@@ -45,7 +46,8 @@ class Excess(NamedTuple):
     used: int
     limit: int
     until: float = 0.0
-    """When the time window or the budget's period ends, and with it the limit."""
+    """The end of the time window or of the budget's period, in seconds since the epoch; the limit then no longer
+    applies."""
     budget: UsageBudget | None = None
 
 
@@ -67,7 +69,7 @@ class Limits:
     def above(self, queue: str) -> tuple[Bounds, ...]:
         """Return the limits of a queue and of its ancestors, starting with its own.
 
-        For an unknown queue, the root's limits.
+        For an unknown queue, return the limits of the root.
         """
         known = self._above.get(queue)
         return self._above.get(ROOT_QUEUE, ()) if known is None else known
@@ -85,7 +87,8 @@ represents the queue of the pod."""
 class ClaimQueues:
     """The queues whose pods use each device claim.
 
-    Plain sums over child queues would count a shared claim's devices once per child, but they must count once.
+    Plain sums over child queues would count the devices of a shared claim once per child, but in the parent these
+    devices must count once.
     """
 
     def __init__(self) -> None:
@@ -121,8 +124,8 @@ class LimitedUse:
         self.claims = claims
         self.minimums = minimums
         self.spent: Mapping[str, Sequence[tuple[UsageBudget, float]]] = {}
-        """Maps a queue to those enforced budgets that are used up, with the end of their periods; only the planner
-        knows them."""
+        """Maps a queue to its enforced budgets that are used up, with the end of their periods. Only the planner fills
+        this map."""
         self.used: Used = used or {}
         self._now = 0.0
         self._open: dict[str, list[tuple[UsageWindow, float]]] = {}
@@ -135,7 +138,8 @@ class LimitedUse:
     def place(self, queue: str, user: str, amounts: Mapping[str, int], sign: int = 1, claim: str = "") -> None:
         """Add the resources of one user in a queue; with sign -1, subtract them.
 
-        The devices of a claim count for their user, but only once in a parent of several queues that use the claim.
+        The devices of a `claim` count in full for the user, but only once in a common parent of several queues that use
+        the claim.
         """
         known = self._known(claim, queue) if claim else ()
         for bounds in self.limits.above(queue):
@@ -210,7 +214,7 @@ class LimitedUse:
     def _excess(
         self, reason: str, bounds: Bounds, most: Vector, asked: Mapping[str, int], user: str | None = None
     ) -> Excess | None:
-        """Return the limit if it is exceeded; only requested resources are compared.
+        """Return the limit if the requests exceed it; resources that are not requested are not compared.
 
         A queue that has used up one resource can still use other resources.
         """
@@ -250,7 +254,10 @@ def _bounds(name: str, queue: Queue) -> Bounds | None:
 
 @lru_cache(maxsize=4096)
 def _capability(quantities: tuple[tuple[str, str | int | float], ...]) -> tuple[Vector, str]:
-    """Return a parsed capability and its error. The result is cached, because each change reads all capabilities."""
+    """Return a parsed capability, and the error if it cannot be parsed.
+
+    Each change reads all capabilities, so results are cached.
+    """
     try:
         return vector(dict(quantities)), ""
     except ValueError as error:

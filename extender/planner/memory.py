@@ -1,7 +1,7 @@
 """Inputs of cycles that are not stored in any object of the cluster: timing, and short-lived memory of the planner.
 
-The extender publishes them together with its configuration, so that other planners plan with the same inputs. Readers
-do not trust the published values: they leave out unusable values and report why.
+The extender publishes these inputs together with its configuration, so that other planners plan with the same inputs.
+Readers do not trust published values: unusable values are left out, with a message that names the error.
 """
 
 from collections.abc import Mapping
@@ -38,7 +38,7 @@ class Memory(Struct, frozen=True, omit_defaults=True):
 
 
 class PublishedInputs(Struct, frozen=True, omit_defaults=True):
-    """The inputs that an extender has published besides its configuration; missing inputs have their defaults."""
+    """The inputs, other than the configuration, that an extender has published; missing inputs have their defaults."""
 
     timing: Timing = DEFAULTS
     memory: Memory = Memory()
@@ -46,13 +46,16 @@ class PublishedInputs(Struct, frozen=True, omit_defaults=True):
 
 
 def still_avoided(avoided: Mapping[str, Mapping[str, float]], now: float) -> Refusals:
-    """Return the gang and node pairs that are still to be avoided at this time."""
+    """Return the nodes that each gang still avoids at this time."""
     left = {key: {node: until for node, until in nodes.items() if until > now} for key, nodes in avoided.items()}
     return {key: nodes for key, nodes in left.items() if nodes}
 
 
 def avoided_after(session: Session) -> Refusals:
-    """Return the refusals for the next cycle; the Placement records them too, but its write may fail."""
+    """Return the refusals for the next cycle.
+
+    Placements record the refusals too, but the write of a Placement may fail.
+    """
     found = {key: dict(nodes) for key, nodes in session.inputs.avoided.items()}
     for key, nodes in session.avoided.items():
         for node in nodes - session.failed_on.get(key, set()):
@@ -98,5 +101,5 @@ def _decoded(data: Mapping[str, str], key: str, shape: Any, default: T, problems
     try:
         return msgspec.json.decode(text, type=shape) if text else default
     except (msgspec.DecodeError, UnicodeEncodeError) as error:
-        problems.append(f"{key} cannot be parsed and is left out: {error}")
+        problems.append(f"{key} cannot be parsed and is ignored: {error}")
         return default

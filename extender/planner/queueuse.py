@@ -81,9 +81,9 @@ class QueueUse:
         user: str = "",
         claim: str = "",
     ) -> None:
-        """Add (or subtract) one pod's resources; `queue` and `user` are used only if its gang's are unknown.
+        """Add (or subtract) one pod's resources. `queue` and `user` apply only if those of the pod's gang are unknown.
 
-        Devices of a named `claim` count in addition to the minResources of the gang.
+        Devices of a named `claim` are charged in addition to the minResources of the gang.
         """
         amounts = {resource: clipped(amount) for resource, amount in requests.items()}
         if gang is not None:

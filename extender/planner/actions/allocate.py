@@ -57,7 +57,7 @@ would create gated pods, and each pod would cost a write; most such gangs can so
 
 @dataclass(slots=True)
 class _Found:
-    """The results of one cycle so far."""
+    """The gangs that the action has processed in the current cycle, with the results of their searches."""
 
     limit: SlotLimit
     reservations: HeadReservations
@@ -65,7 +65,10 @@ class _Found:
     """Maps a gang's UID to the time since when only the limit on placed slots has prevented its placement, as of the
     previous cycle."""
     tried: list[SlotSearch] = field(default_factory=list)
-    """Searches of gangs that have their minimum, with the slots that this cycle has added."""
+    """Searches of gangs that have their minimum.
+
+    Each search contains the slots that this cycle has placed for its gang.
+    """
 
 
 class Allocate:
@@ -115,7 +118,10 @@ class Allocate:
         return found
 
     def _try(self, session: Session, gang: GangView, *, found: _Found) -> None:
-        """Try to place one gang: keep the search with its slots, or report the reason why the gang waits."""
+        """Try to place one gang.
+
+        A search that found slots is kept. Otherwise the reason why the gang waits is reported.
+        """
         if last := self._rotation.last(gang, self._failures):
             session.postponed.add(gang.key)
             found.reservations.stays(gang)
@@ -191,7 +197,7 @@ class Allocate:
     def _search(self, search: SlotSearch, shape: Hashable, reservations: HeadReservations) -> SearchFailure | None:
         """Place a gang's whole minimum, or return why it does not fit.
 
-        A `shape` of None means that the gang restores lost members: it gets those that fit.
+        If `shape` is None, the gang is replacing lost members, and as many of them are placed as fit.
         """
         session, gang = search.session, search.ask.gang
         if shape is None:
@@ -213,7 +219,7 @@ class Allocate:
     def _with_spares(self, search: SlotSearch, shape: Hashable) -> bool:
         """Place a gang's minimum together with its spare slots.
 
-        Return False if both together do not fit, or the queue is too full.
+        Return False if the minimum and the spare slots do not fit together, or if the queue's limits do not allow both.
         """
         session = search.session
         ranks = self._spares.ranks(session, search.ask.gang)
@@ -231,7 +237,7 @@ class Allocate:
     def _on_spares(self, search: SlotSearch, shape: Hashable) -> bool:
         """Place a gang's whole minimum, partly on spare slots of other gangs.
 
-        Return False if the gang does not fit even then.
+        Return False if the gang does not fit even with these spare slots.
         """
         gang = search.ask.gang
         tried = ("spares", shape)
@@ -262,7 +268,10 @@ class Backfill:
 
 
 def _complete(search: SlotSearch) -> None:
-    """Place as many of a started gang's missing members as fit, up to its minimum; its own spare slots may be used."""
+    """Place as many missing members of a started gang as fit, up to its minimum.
+
+    The gang's own spare slots may be used.
+    """
     ask = search.ask
     own = own_spares(search.session, ask.gang)
     with own.free():
@@ -296,7 +305,7 @@ def shape_of(session: Session, ask: Ask) -> Hashable:
 
 
 def _most(session: Session, pod_set: PodSetView, wanted: int) -> int:
-    """Return the number of these pods that may use the claims which they name."""
+    """Return how many of the wanted pods may share the ResourceClaims that the pod set names."""
     cls = pod_set.cls
     return min(session.claims.hold(cls), wanted) if cls is not None and cls.needs.named else wanted
 

@@ -31,7 +31,7 @@ class Asker:
 
     @property
     def queue_full(self) -> bool:
-        """True if victims on any node help the gang, because its queue has reached a limit."""
+        """True if the gang's queue has reached a limit, so that victims on any node help the gang."""
         return self.refused in FULL_QUEUE
 
     @property

@@ -5,8 +5,8 @@ relevant if a node that the pods may use has gained capacity or possible victims
 budget is relevant to all searches.
 
 The search for each queue begins with its first waiting gang. If more gangs wait than one cycle can search for, the user
-whose last failed search is oldest comes first. The gangs of one user, and the queues, alternate in the same way. The
-memory is limited to `MOST_REMEMBERED` entries; the oldest entry is dropped.
+whose last failed search is oldest comes first. The gangs of one user, and the queues, alternate in the same way. At
+most `MOST_REMEMBERED` entries are kept; when there are more, the oldest entry is dropped.
 """
 
 from collections.abc import Callable, Hashable, Sequence
@@ -85,7 +85,8 @@ class VictimSearches:
     def hopeless(self, session: Session, gang: GangView, key: Key, *, anywhere: bool) -> bool:
         """Return True if the last search of this key failed, and nothing relevant has changed since.
 
-        With `anywhere`, a change on any node is relevant, because the search depends on shares or limits of queues.
+        With `anywhere`, a change on any node counts as relevant, because the result depends on shares or limits of
+        queues.
         """
         number, period = self._searches.get(key, (0, 0))
         if not number or self._changes is None or period != _period(session):

@@ -54,7 +54,7 @@ def note_failures(session: Session, gang: GangView) -> None:
 
 
 def is_remembered(entry: AvoidedNode, now: float) -> bool:
-    """Return True for a node that is avoided, or was until so recently that another failure doubles the time."""
+    """Return True for a node that is avoided, or was avoided so recently that a new failure doubles the time."""
     until = readable_time(entry.until) or 0.0
     return until > now or (entry.failures > 0 and until + FORGET_S > now)
 
@@ -72,7 +72,7 @@ def _entry(before: AvoidedNode | None, pod: PodRecord, first_s: float, now: floa
 
 
 def _counted(entries: dict[str, AvoidedNode], node: str, pod: PodRecord) -> bool:
-    """Return True if a failure of the same run has already been counted on this node: failures often come in groups."""
+    """Return True if a failure of the same run has already been counted on this node. Failures often come in groups."""
     known = entries.get(node)
     if known is None or not known.failures:
         return False

@@ -1,4 +1,4 @@
-"""Continues a repair that an earlier cycle has started, by notifying or evicting the gang's members.
+"""Continuation of repairs that earlier cycles have started: the gang's members are notified or evicted.
 
 If the nodes of a restarting gang are only suspect, all its members are still running and may get an eviction notice
 (`planner.victims.notices`). The members are notified after the placement has been written. Members are evicted once
@@ -43,7 +43,7 @@ def continue_repair(session: Session, gang: GangView) -> None:
     begun = bool(gone) or any(pod.terminating for pod in pods)
     known = all(
         pod.node in session.snapshot.index for pod in pods
-    )  # its node may be gone, which takes a moment to be reported
+    )  # its node may be gone; the API server reports that after a moment
     if not begun and not faults and known:
         give_up(session, gang, placement, reasons.repairs.HEALTHY)
     elif not begun and still_saves(session, gang, placement, pods):
@@ -66,8 +66,8 @@ def _notify(session: Session, gang: GangView, placement: Placement, pods: Sequen
 def faulty_nodes(session: Session, gang: GangView) -> Faults:
     """Return the faulty nodes on which members of a gang are alive.
 
-    A node that the planner does not know may only have left the node pool. The planner therefore reads it from the API
-    server, and treats it as gone only if it does not exist.
+    A node that the planner does not know still exists if it has only left the node pool. The planner therefore reads
+    the node from the API server, and treats it as gone only if it does not exist there.
     """
     faults, index, gone = session.snapshot.faults, session.snapshot.index, session.inputs.gone
     nodes = {pod.node for pod in gang.pods if pod.alive}

@@ -81,7 +81,9 @@ class Consolidate(Evicting):
 
 
 def _settle(session: Session, statement: Statement, bundles: list[Bundle]) -> list[Bundle] | None:
-    """Give new slots to the bundles that cannot stay, after the other placements or before them.
+    """Give new slots to the bundles that cannot stay.
+
+    If these bundles do not fit beside the others, the other bundles may be moved too.
 
     Return the moved bundles.
     """
@@ -109,7 +111,7 @@ def _not_staying(session: Session, statement: Statement, bundles: list[Bundle]) 
 def _all_moved(session: Session, statement: Statement, bundles: list[Bundle]) -> bool:
     """Give these bundles new slots, largest first.
 
-    Return False if a bundle does not fit, or would only get its old slots again.
+    Return False if a bundle does not fit anywhere, or would only get its old slots again.
     """
     for bundle in sorted(bundles, key=lambda bundle: -_size(session, bundle)):
         before = statement.checkpoint()

@@ -20,7 +20,8 @@ MOST: Final = 40_000_000
 """Maximum number of node checks for the gangs of one namespace in a cycle; this many checks take about half a second.
 """
 _SHAPE: Final = 16
-"""Number of checks that a search counts per node for pods without special conditions: capacity, scores and order."""
+"""Number of checks that a search for pods without special conditions counts per node, for capacity, scores and sorting.
+"""
 _SEARCH: Final = 30_000
 """Number of checks that every search counts in addition to those for its nodes; a thousand searches take half a second.
 """

@@ -34,8 +34,8 @@ from muster.api.muster.reason import NOTHING, Reason
 class Preempt(Evicting):
     """The action preempt, whose victims are preemptable gangs of the same queue with a lower priority.
 
-    If these do not free enough, gangs of other queues are added by the rules of `reclaim`, if that action is
-    configured.
+    If these victims do not free enough capacity and the action `reclaim` is configured, gangs of other queues are added
+    by its rules.
     """
 
     name = "preempt"
@@ -83,7 +83,7 @@ class Preempt(Evicting):
 class Reclaim(Evicting):
     """The action reclaim, whose victims are gangs of other queues that are reclaimable.
 
-    A plugin that computes shares (`proportion`) must allow it.
+    A plugin that computes shares of queues, such as `proportion`, must agree to every reclaim.
     """
 
     name = "reclaim"

@@ -1,9 +1,9 @@
 """Withdrawal of eviction notices that are no longer needed.
 
-The gang that needed the capacity is gone, or has found other nodes. A notice period may last for an hour, and other
-gangs may finish in the meantime. Therefore a gang that waits for its victims gets other nodes once enough nodes are
-free without evictions. Gangs that wait for free capacity come first in the same cycle, and reservations for other gangs
-are respected.
+A notice is no longer needed if the gang for which its pods would be evicted is gone, or has found other nodes. A notice
+period may last for an hour, and other gangs may finish in the meantime. Therefore a gang that waits for its victims
+gets other nodes once enough nodes are free without evictions. Gangs that wait for free capacity come first in the same
+cycle, and reservations for other gangs are respected.
 
 A pod's notice is withdrawn if no active placement refers to it, and the pod stays. This action runs last, so that the
 notice period does not restart if a gang selects the same victims again.
@@ -51,7 +51,7 @@ class Elsewhere:
 
 
 def _try(session: Session, gang: GangView) -> None:
-    """Try to place the gang as if its slots were free and all its victims stayed."""
+    """Try to place the gang elsewhere, as if its current slots were free and all its victims stayed."""
     snapshot, placement = session.snapshot, gang.placement
     there = victims_there(session, placement) if placement else []
     if all(pod.terminating for _, pod in there):
@@ -59,7 +59,7 @@ def _try(session: Session, gang: GangView) -> None:
     if gang.taken or any(
         cls is None or cls.gpu is not None or snapshot.one_by_one(cls) or cls.marks for cls in gang.all_classes
     ):
-        return  # the resources of its slots cannot be given back alone
+        return  # these resources cannot be freed slot by slot
     slots = [
         (column, snapshot.row_of(pod_set.cls))
         for _, node, pod_set in gang.placed_slots()

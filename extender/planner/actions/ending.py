@@ -1,9 +1,9 @@
 """Capacity of terminating pods.
 
-Victim searches assign it to waiting gangs in scheduling order, so that no further pod is evicted for them. A gang that
-fits on this capacity just waits and gets no placement yet. Later gangs, in the order of `allocate`, cannot use the
-capacity of such a gang. Otherwise a later gang would take this capacity, and pods would have to be evicted for the
-earlier gang.
+Victim searches assign the capacity of terminating pods to waiting gangs in scheduling order, so that no further pod is
+evicted for these gangs. A gang that fits on this capacity just waits and gets no placement yet. Later gangs, in the
+order of `allocate`, cannot use the capacity of such a gang. Otherwise a later gang would take this capacity, and pods
+would have to be evicted for the earlier gang.
 """
 
 from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
@@ -42,7 +42,7 @@ class EndingInOrder:
 
     @contextmanager
     def kept_from(self, session: Session, gang: GangView) -> Iterator[None]:
-        """Take the capacity that earlier gangs will use, within a `with` block."""
+        """Within a `with` block, withhold the capacity that gangs earlier in the order will use."""
         mine, statement = self.position.get(gang.key, MOST_GANGS_CHECKED), Statement(session)
         for key, operations in self.taken.items():
             if self.position[key] < mine:

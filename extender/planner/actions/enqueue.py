@@ -59,7 +59,7 @@ class Enqueue:
         session.admit(gang)
 
     def _refused(self, session: Session, gang: GangView) -> decisions.Unschedulable | None:
-        """Return why a gang is not admitted: closed or full queue, too small a cluster, or the vote of a plugin."""
+        """Return why a gang is not admitted: closed or full queue, a cluster that is too small, or a plugin's vote."""
         queue = session.snapshot.queues.get(gang.queue)
         if queue is None:
             words = reasons.queues.missing(queue=gang.queue)

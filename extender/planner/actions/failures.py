@@ -30,11 +30,11 @@ MANY: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class SearchFailure:
-    """A failed search."""
+    """A search that found no nodes for a gang, with the reason."""
 
     lacks: Shortage
     why: Reason
-    """The message about the shortage, with the reservations that keep the gang from nodes."""
+    """The message that names what the gang lacks, and the reservations that keep it from suitable nodes."""
     nodes: int | None = None
     """Bit set of the node columns on which the failure depends; None if it also depends on something other than these
     nodes."""
@@ -88,15 +88,16 @@ class Failures:
         self._known[shape] = failure
 
     def end(self, session: Session) -> None:
-        """End the cycle."""
+        """End the cycle: store its free capacity, to compare it with the next cycle's."""
         self._after = _amounts(session) if self._known else None
 
 
 class Rotation:
     """Rotation of gangs that are known not to fit, for namespaces with many of them.
 
-    Each cycle evaluates the first ones in scheduling order, and a part of the others, which changes with each cycle.
-    For the rest the last result stands: nothing that concerns their searches has changed.
+    Each cycle evaluates the namespace's first gangs in scheduling order and a part of its other gangs; the next cycle
+    evaluates another part. The remaining gangs keep their last result, because nothing has changed that could affect
+    the result.
     """
 
     def __init__(self) -> None:
@@ -109,7 +110,7 @@ class Rotation:
         self._seen: Counter[str] = Counter()
 
     def last(self, gang: GangView, failures: Failures) -> Unschedulable | None:
-        """Return the last result if it stands for this cycle; None if the gang is evaluated."""
+        """Return the gang's last result if this cycle keeps it; None if this cycle evaluates the gang."""
         shape, why = self._before.get(gang.uid, (None, None))
         if why is None or why.gang is not gang or failures.get(shape) is None:
             return None
@@ -122,11 +123,11 @@ class Rotation:
         return why
 
     def note(self, shape: Hashable, why: Unschedulable) -> None:
-        """Note the result of a gang that does not fit."""
+        """Record the result for a gang that does not fit."""
         self._now[why.gang.uid] = shape, why
 
     def end(self) -> None:
-        """End the cycle."""
+        """End the cycle: the recorded results become those of the last cycle."""
         self._before, self._now = self._now, {}
         self._parts = {
             namespace: 1 + number // (MANY // 2) for namespace, number in self._seen.items() if number > MANY
@@ -145,7 +146,7 @@ def nodes_of(session: Session, ask: Ask) -> int | None:
     if classes or cls is None or cls.gpu or cls.needs or session.hooks.neighbour_predicate.call(cls) is not None:
         return None
     accepting = session.node_codes(cls) == 0
-    if reserved is not None and accepting[reserved.columns].any():  # its message names the reservation's gang and time
+    if reserved is not None and accepting[reserved.columns].any():  # message names the reservation
         return None
     return _bits(accepting)
 

@@ -24,7 +24,8 @@ from extender.planner.topology.parts import SlotGroup
 from muster.resources.topology import NOTHING
 
 ATTEMPTS = 64
-"""Maximum number of nodes to test for the first pod, if a gang's pods have rules about each other."""
+"""Maximum number of nodes to test for the first pod, if a gang's pods have affinity or spreading rules about each
+other."""
 FAILURES = 64
 """Maximum number of node sets on which the placement of a gang may fail; resource totals usually predict where it fits.
 """
@@ -108,7 +109,7 @@ class _Filling:
         return order[inside[order]]
 
     def one_by_one(self, cls: PodClass, ranks: Sequence[int]) -> int:
-        """Place pods that have rules about each other one by one; all predicates are checked again after each pod.
+        """Place pods with affinity or spreading rules about each other; check all predicates again after each pod.
 
         The node of the first pod determines which nodes the other pods may use; with affinity, for example, only nodes
         of its domain. Therefore several first nodes are tested, each outside the nodes that the previous ones allow,
@@ -213,7 +214,10 @@ class PartSearch:
         return False
 
     def _leaf(self, part: SlotGroup, nodes: NodeSet, rest: Sequence[_Todo]) -> bool:
-        """Place a part without children, then the remaining parts; on failure, try ways that leave more capacity."""
+        """Place a part without children, then the remaining parts.
+
+        On failure, place the part in other ways, which leave more capacity for the remaining parts.
+        """
         before = self.statement.checkpoint()
         if self._usual(part, nodes) and self._place_all(rest):
             return True
@@ -235,13 +239,13 @@ class PartSearch:
         return all(self._place_all([(unit, nodes)]) for unit in part.units())
 
     def _otherwise(self, pieces: Sequence[SlotGroup], nodes: NodeSet, rest: Sequence[_Todo]) -> bool:
-        """Place the first group of pods in other ways, until the later groups and the remaining parts fit too."""
+        """Try alternative nodes for the first group of pods until the later groups and the remaining parts fit too."""
         first, todo = pieces[0], [*((piece, nodes) for piece in pieces[1:]), *rest]
         ((name, ranks),) = first.slots.items()
         pod_set = next(each for each in self.gang.pod_sets if each.name == name)
         cls = pod_set.class_of(ranks[0])
         others = _others(self.gang, todo)
-        nodes = replace(nodes, most=None)  # preferred shares; pods in required slices are not placed here
+        nodes = replace(nodes, most=None)  # drops only preferred limits: pods in required slices are placed elsewhere
         if cls is None or others is None:
             return False
         usual = usual_order(self.session, cls, nodes)
@@ -281,8 +285,8 @@ def join(
 ) -> int:
     """Place optional pods next to the members of their part; return how many were placed.
 
-    The function `fill` places as many pods as fit from a part without children. The search ends at the first node set
-    on which a pod fits, because the members there determine which node sets come next.
+    From a part without children, the function `fill` places as many pods as fit. The search ends at the first node set
+    on which a pod fits, because the members there determine the order of node sets in the next search.
     """
     for subset in session.hooks.subset_nodes.call(nodes, gang, part):
         inner = part.children or (tuple(part.units()) if part.slices else ())

@@ -53,7 +53,10 @@ def grow(
 
 
 def _step(growing: Sequence[SlotSearch]) -> int:
-    """Return how many pods a gang may add in one step: all of its pods if no other gang competes for capacity."""
+    """Return how many pods a gang may add in one step.
+
+    If no other gang competes for capacity, it may add all its pods.
+    """
     waiting = sum(search.left for search in growing)
     alone = len(growing) == 1 and sum(map(bool, growing[0].ask.open.values())) == 1
     return waiting if alone else ceil(waiting / STEPS)

@@ -157,7 +157,10 @@ def room_for(
     action: str = "continued",
     notices: Mapping[str, Notice] = MappingProxyType({}),
 ) -> decisions.MakeRoom:
-    """Return the decision to evict these victims, with the checkpoints and answers that their gangs have reported."""
+    """Return the decision to evict these victims.
+
+    It includes the checkpoints and answers that the victims' gangs have reported.
+    """
     now, gangs = session.now, {victim.key: victim for victim, _ in victims}
     saved = {key: last_saved(victim, now) for key, victim in gangs.items()}
     return decisions.MakeRoom(
@@ -186,7 +189,10 @@ def evict_at_once(
     wholes: Sequence[GangView],
     action: str,
 ) -> None:
-    """Decide the eviction of victims that get no notice; gangs evicted as a whole then wait for their owners."""
+    """Decide the eviction of victims that get no notice.
+
+    Gangs evicted as a whole then wait until their owners re-create the pods.
+    """
     budgets, pods = DisruptionBudgets(session.snapshot), Counter(victim.key for victim, _ in victims)
     budgeted = frozenset(pod.uid for _, pod in victims if budgets.counted(pod)) if budgets else frozenset()
     room = room_for(session, gang, epoch, victims, reason, budgeted=budgeted, action=action)
@@ -196,7 +202,7 @@ def evict_at_once(
 
 
 def _notify_owners(session: Session, room: decisions.MakeRoom) -> None:
-    """Report that gangs evicted as a whole wait for their owners; their eviction notice did not mention the wait."""
+    """Report that gangs evicted as a whole wait for their owners; the eviction notice did not mention this wait."""
     pods = Counter(victim.key for victim, _ in room.victims)
     going = {pod.uid for _, pod in room.victims}
     for victim in {victim.key: victim for victim, _ in room.victims}.values():
@@ -208,7 +214,7 @@ def _notify_owners(session: Session, room: decisions.MakeRoom) -> None:
 def evicted_whole(session: Session, room: decisions.MakeRoom, victim: GangView, pods: int) -> decisions.Unschedulable:
     """Return the reason for which a gang waits after the eviction of all its remaining pods."""
     owner, row = victim.group.metadata.controller, row_of(victim.group.metadata.controller)
-    failed = any(pod.phase == "Failed" for pod in victim.pods)  # evicted pods cause no back-off
+    failed = any(pod.phase == "Failed" for pod in victim.pods)  # only failed pods cause a back-off, not evicted ones
     until = [format_time(session.now + row.remade_s)] if row and row.remade_s and failed else []
     words = reasons.placements.awaits_owner(pods, room.reason_for(victim), owner.kind if owner else "", *until)
     return decisions.Unschedulable(victim, reasons.placements.EVICTED, words)
@@ -226,10 +232,10 @@ def _asked_to_move(session: Session, gang: GangView) -> bool:
 
 
 def _has_room(session: Session, gang: GangView, missing: dict[Slot, str], victims: list[PodRecord]) -> bool:
-    """Return True if the missing slots fit.
+    """Return True if the gang's missing slots fit on their planned nodes.
 
-    The pods do not fit on a node whose capacity would be exceeded. If pods have affinity or anti-affinity to others,
-    they also do not fit on a node that still has victims.
+    Pods with rules about other pods, with host ports or with claims also have to wait until no victim or terminating
+    pod uses these nodes.
     """
     snapshot, nodes = session.snapshot, set(missing.values())
     columns = snapshot.columns_of(nodes)

@@ -1,10 +1,10 @@
 """Alternative ways to spread pods of one class over nodes, for the case that pods of another class then do not fit.
 
-The usual way uses the best nodes, and as few nodes as possible. Pods of two classes may share a domain, such as a
-leader and its workers. Then the usual way may take part of a node that a pod of the other class needs entirely. The
-first alternatives therefore prefer the nodes on which the other pods lose least capacity. Further alternatives use few
-or many nodes, begin with or exclude a certain node, or limit the number of pods per node. An alternative that leaves
-too little total capacity for the other pods is skipped, so that a domain that cannot hold all pods costs little time.
+Pods are usually placed on the best nodes, and on as few nodes as possible. If pods of two classes share a domain, such
+as a leader and its workers, this may occupy part of a node that a pod of the other class needs entirely. The first
+alternatives therefore prefer the nodes on which the other pods lose least capacity. Further alternatives use few or
+many nodes, begin with or exclude a certain node, or limit the number of pods per node. An alternative that leaves too
+little total capacity for the other pods is skipped, so that a domain that cannot hold all pods costs little time.
 """
 
 from collections.abc import Iterator, Sequence
@@ -51,7 +51,7 @@ class OtherWays:
     def all(self, usual: Amounts, *, again: bool) -> Iterator[NodeSet]:
         """Yield ways, best first.
 
-        `usual` has the columns of the usual way, which is itself yielded only if `again` is true.
+        `usual` lists the columns that are used by default. This default way is yielded only if `again` is true.
         """
         room = self._open(self.cls) * self.session.room(self.cls)
         room = np.minimum(self.nodes.limit(room, self.cls), self.count)

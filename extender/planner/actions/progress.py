@@ -201,7 +201,7 @@ def _held(session: Session, gang: GangView, placement: Placement, missing: list[
 
 def _failure(session: Session, gang: GangView, placement: Placement, missing: list[_Missing]) -> Reason | None:
     """Return why the placement cannot be carried out; None if it can."""
-    good: tuple[str, PodClass | None] | None = None  # neighbours in rank are mostly alike
+    good: tuple[str, PodClass | None] | None = None  # pods with neighbouring ranks mostly have the same class
     for slot, node, pod_set, pod in missing:
         if pod and pod.refused and pod.pin and pod.epoch == placement.spec.epoch and not pod.shares_claims:
             if not pod.cls.neighbours:  # otherwise pods that this pod's affinity rules need may still be missing

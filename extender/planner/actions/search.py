@@ -138,7 +138,10 @@ class SlotSearch:
     def _fill_in_order(
         self, order: list[PodSetView], slots: Ranks, nodes: NodeSet, *, reported: bool
     ) -> Shortage | None:
-        """Place these pod sets until one does not fit; return its shortage, or a placeholder if one is `reported`."""
+        """Place these pod sets until one does not fit.
+
+        Return its shortage, or a placeholder if a shortage is already `reported`.
+        """
         session, gang = self.session, self.ask.gang
         for pod_set in order:
             ranks = slots.get(pod_set.name, ())
@@ -147,7 +150,7 @@ class SlotSearch:
             if placed < len(ranks):
                 cls = pod_set.class_of(ranks[placed])
                 full = closed_nodes(session, gang, cls) if cls and placed and not reported else None
-                self.statement.rollback(before)  # the causes are counted while the gang's other pod sets are placed
+                self.statement.rollback(before)  # reasons are computed with the other pod sets in place
                 if reported:
                     return UNTOLD
                 left = [each for each in order if slots.get(each.name)]
@@ -156,7 +159,7 @@ class SlotSearch:
         return None
 
     def _in_domains(self, orders: Sequence[list[PodSetView]], slots: Ranks) -> Shortage | None:
-        """Return what a gang that requires a domain lacks on all nodes together, or on the nodes of a single domain."""
+        """Return what a gang that requires a domain lacks on all nodes together, or else in the closest domain."""
         closest = self.session.hooks.closest_domain.call(self.ask.gang, slots)
         if closest is None:
             return None

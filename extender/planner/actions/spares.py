@@ -70,7 +70,7 @@ class Spares:
         return found
 
     def _wanted_spares(self, session: Session, pod_set: PodSetView) -> int:
-        """Return the number of members of a pod set that an empty node can hold."""
+        """Return the spare slots per additional node: as many members of the pod set as an empty node can hold."""
         cls = pod_set.cls
         if cls is None:
             return 0
@@ -131,7 +131,7 @@ def place_together(search: SlotSearch, spares: Statement, ranks: Ranks) -> bool:
 
 
 def _parts(operations: Sequence[Operation], wanted: Callable[[str, int], bool]) -> Iterator[Operation]:
-    """Yield the operations for the wanted ranks."""
+    """Yield the operations, reduced to the ranks that `wanted` accepts."""
     for operation in operations:
         ranks = [rank for rank in operation.ranks if wanted(operation.pod_set, rank)]
         if ranks:
@@ -139,7 +139,7 @@ def _parts(operations: Sequence[Operation], wanted: Callable[[str, int], bool]) 
 
 
 def as_spare_runs(session: Session, operations: Sequence[Operation]) -> list[NodeSpares]:
-    """Return these spare slots in the form of a placement."""
+    """Return the slots of these operations as spare slots, in the form in which a placement lists them."""
     name = session.snapshot.name
     return joined([NodeSpares(each.pod_set, name(each.column), len(each.ranks)) for each in operations])
 
@@ -195,7 +195,7 @@ def after_use(gang: GangView, room: SpareSlots) -> list[NodeSpares]:
 
 
 def without(gang: GangView, nodes: Collection[str], room: SpareSlots) -> list[NodeSpares] | None:
-    """Return the gang's spare slots, except taken ones and lent ones on these nodes; None if it has none."""
+    """Return the gang's spare slots, except those in use and those lent on these nodes; None if the gang has none."""
     if not gang.spares:
         return None
     unused = {(each.pod_set, each.node) for each in room.left}
@@ -226,7 +226,7 @@ def lendable_spares(session: Session, gang: GangView) -> SpareSlots:
 def spares_returned(session: Session, gang: GangView) -> Iterator[None]:
     """Take the spare slots that other gangs have lent, within a `with` block.
 
-    These slots return to their owners when the borrowers end.
+    Lent spare slots return to their owners when the borrowers end.
     """
     taken: list[tuple[int, Amounts]] = []
     for lender in session.snapshot.gangs:

@@ -66,7 +66,7 @@ def _given(gang: GangView, place: decisions.Place) -> Counter[str]:
 
 
 def _viable(gang: GangView, more: Counter[str]) -> bool:
-    """Return True if the gang can continue with its members, including failed ones, and `more` by pod set."""
+    """Return True if the gang can continue with its members, including failed ones, and `more` for each pod set."""
     counts = {pod_set.name: len(pod_set.taken) + more[pod_set.name] for pod_set in gang.pod_sets}
     for pod in gang.pods:
         if pod.phase == "Failed" and pod.slot is not None and pod.slot.pod_set in counts:

@@ -95,7 +95,7 @@ def examine(text: str, registry: Registry) -> ConfigurationReport:
 
 
 def _stands_in(path: str, config: SchedulerConfig) -> bool:
-    """Return True for a field that the file sets to a value other than the default."""
+    """Return True for a field that the configuration file sets to a value other than the default."""
     default = SchedulerConfig()
     return not (
         (path == "actions" and config.actions == default.actions)

@@ -160,7 +160,7 @@ SECTIONS: dict[str, Name] = {
     "queueDepthPerAction": Name(of=KAI, without="every cycle tries to place every waiting gang"),
     "usageDBConfig": Name(
         of=KAI,
-        differs="Muster measures the usage of queues without a database, and uses only usageParams.halfLifePeriod, as"
+        differs="Muster measures the usage of queues without a database, and reads only usageParams.halfLifePeriod, as"
         " the halfLife of plugin proportion",
     ),
 }

@@ -66,7 +66,7 @@ class Selector:
     def matches(self, driver: str, device: Device) -> bool:
         """Return True if the expression is true for the device. Errors, as for a missing attribute, count as False."""
         values = tuple(_values_of(driver, device, mention) for mention in self.mentions)
-        key = driver, device.allow_multiple_allocations, values  # everything on which the answer depends
+        key = driver, device.allow_multiple_allocations, values  # all values on which the result depends
         answer = self._answers.get(key)
         if answer is None:
             if len(self._answers) >= MOST_ANSWERS:
@@ -75,7 +75,7 @@ class Selector:
         return answer
 
     def drop_answers(self) -> None:
-        """Drop the cached results, because results for deleted devices count towards the limit too."""
+        """Drop the cached results. Results for deleted devices would otherwise count towards `MOST_ANSWERS`."""
         self._answers.clear()
 
     def _evaluate(self, driver: str, device: Device) -> bool:
@@ -149,7 +149,7 @@ def environment_of(driver: str, device: Device) -> dict[str, Any]:
 
 
 def value_of(driver: str, values: Mapping[str, Any], name: str) -> str:
-    """Return an attribute or capacity, given with its domain, as comparable text; empty if the device lacks it."""
+    """Return an attribute or capacity as comparable text; empty if the device lacks it. `name` includes the domain."""
     domain, _, short = name.rpartition("/")
     value = values.get(name) or (values.get(short) if domain == driver else None)
     return "" if value is None else repr(value)

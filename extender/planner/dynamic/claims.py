@@ -43,7 +43,8 @@ class Tolerated:
     def covers(self, taint: DeviceTaint) -> bool:
         """Return True if the toleration covers the taint.
 
-        Without a key (with `Exists`) it covers every taint; without an effect it covers every effect.
+        A toleration without a key (with the operator `Exists`) covers every taint. A toleration without an effect
+        covers every effect.
         """
         if (self.key and self.key != taint.key) or (self.effect and self.effect != taint.effect):
             return False
@@ -90,7 +91,7 @@ class DeviceAlternative:
 
 @dataclass(frozen=True, slots=True)
 class DeviceKind:
-    """Devices that meet any of these alternatives."""
+    """A kind of device: all devices that meet at least one of these alternatives."""
 
     alternatives: tuple[DeviceAlternative, ...]
 
@@ -104,7 +105,7 @@ class DeviceKind:
     def begin(self, classes: Mapping[str, DeviceClass]) -> None:
         """Drop the cached results of the kind's expressions, before all devices are matched again.
 
-        May raise UnsupportedError.
+        Raises UnsupportedError if an expression is one that only kube-scheduler can evaluate.
         """
         for wanted in self.alternatives:
             known = classes.get(wanted.device_class)
@@ -138,7 +139,7 @@ def kind_of_class(name: str) -> DeviceKind:
 
 @dataclass(frozen=True, slots=True)
 class Alike:
-    """A constraint of a claim: its devices of these kinds must have the same value of an attribute."""
+    """A constraint of a claim: all its devices of these kinds must have the same value of an attribute."""
 
     attribute: str
     kinds: tuple[DeviceKind, ...]
@@ -246,5 +247,8 @@ def _alike(
 
 
 def _concerns(constraint: DeviceConstraint, request: str) -> bool:
-    """Return True if the constraint names the request or one of its alternatives, or names none and so means all."""
+    """Return True if the constraint applies to the request.
+
+    A constraint names requests or their alternatives; a constraint that names none applies to all requests.
+    """
     return not constraint.requests or any(each.partition("/")[0] == request for each in constraint.requests)

@@ -84,7 +84,7 @@ class Inventory:
         return set(self._of_node)
 
     def want(self, kind: DeviceKind, *, whole: bool = False) -> None:
-        """Register a request for this kind; `whole` means all devices of a node.
+        """Register a request for devices of this kind; `whole` means that it requests all such devices of a node.
 
         The kind is kept until `uncount` has been called once for each request.
         """
@@ -127,7 +127,7 @@ class Inventory:
         return True
 
     def offers(self, node: str, own: Mapping[str, int]) -> dict[str, int]:
-        """Return the devices of a node as resources; `own` has the node's allocatable resources.
+        """Return the devices of a node as quantities of resources; `own` has the node's allocatable resources.
 
         An extended resource that a device plugin of the node advertises is kept, and is also added to each resource
         that includes its device class.
@@ -142,7 +142,7 @@ class Inventory:
         return offered
 
     def used(self, devices: Iterable[DeviceId]) -> dict[str, int]:
-        """Return the amounts of resources that these devices represent."""
+        """Return the resources that these devices take on their nodes when they are allocated."""
         found = (entry for device in devices if (entry := self.entry(device)) is not None and entry.counted)
         return self.rows.used(Counter(entry.pattern for entry in found))
 

@@ -17,10 +17,13 @@ from muster.resources.vector import unit
 
 @dataclass(frozen=True, slots=True)
 class SharedClaim:
-    """A claim that several pods may use. Until it has devices, the first pod that uses it determines its node."""
+    """A claim that several pods may use.
+
+    Until devices are allocated to the claim, the first pod that uses it determines its node.
+    """
 
     key: str
-    """namespace/name"""
+    """Namespace and name of the claim, as `namespace/name`."""
     rows: tuple[tuple[str, int], ...]
     """Resources that the claim takes on its node, no matter how many pods use it."""
     grouped: bool = False
@@ -44,12 +47,11 @@ class ClaimNeeds:
     nodes: tuple[NodeSelector, ...] = ()
     """Node selectors of the devices that are already allocated to the pod's claims."""
     problems: tuple[Reason, ...] = ()
-    """Problems of the claims because of which the pod fits on no node."""
+    """Problems of the claims that keep the pod off every node."""
     of_group: tuple[str, ...] = ()
     """Claims of the pod's native PodGroup, if the pod is placed by Muster's kube-scheduler.
 
-    That kube-scheduler does not allocate such claims unless its feature gates for groups are enabled.
-    """
+    Muster's kube-scheduler does not allocate such claims unless its feature gates for groups are enabled."""
     unseen: tuple[str, ...] = ()
     """Descriptions of demands that Muster does not count and only kube-scheduler checks."""
     shown: tuple[tuple[str, int], ...] = field(default=(), compare=False)
@@ -105,7 +107,7 @@ class Sums:
         )
 
     def add(self, demand: DeviceDemand, what: str) -> None:
-        """Add the demand of a claim that has no devices yet."""
+        """Add the demand of a claim to which no devices are allocated yet."""
         self._rows.update(self._asked(demand, what))
 
     def add_own(
@@ -113,7 +115,7 @@ class Sums:
     ) -> None:
         """Add the devices of a claim that was created for this pod.
 
-        Before the pod has a node, the claim is counted separately.
+        As long as the pod has no node, the claim is counted separately from the pod.
         """
         self._show(demand)
         if on_node:
@@ -122,7 +124,7 @@ class Sums:
             self.nodes.append(nodes)
 
     def share(self, key: str, demand: DeviceDemand, *, grouped: bool = False) -> None:
-        """Add a claim that other pods may use too and that has no devices yet."""
+        """Add a claim that other pods may use too, and to which no devices are allocated yet."""
         rows = tuple(sorted(self._asked(demand, f"claim {key}").items()))
         self._shared.append(SharedClaim(key, rows, grouped))
         self._named.append(self._shared[-1])
@@ -130,13 +132,16 @@ class Sums:
     def share_devices(
         self, key: str, devices: Iterable[DeviceId], nodes: NodeSelector | None, *, grouped: bool = False
     ) -> None:
-        """Add a claim that other pods may use too, with its devices."""
+        """Add a claim that other pods may use too, with the devices that are allocated to it."""
         self._named.append(SharedClaim(key, tuple(sorted(self._inventory.used(devices).items())), grouped))
         if nodes is not None:
             self.nodes.append(nodes)
 
     def extend(self, resource: str, kind: DeviceKind, amount: int) -> None:
-        """Add an extended resource that represents devices of a class; the requests already contain its quantity."""
+        """Add an extended resource that represents devices of a class.
+
+        The pod's requests already contain its quantity.
+        """
         if why := self._inventory.unseen(kind):
             self.replaced.append(resource)
             self._unseen.append(f"{resource}: {why}")

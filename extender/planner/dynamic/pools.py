@@ -71,7 +71,7 @@ class Entry:
 
     @property
     def counted(self) -> bool:
-        """True for a whole device that belongs to one node."""
+        """True for a whole device that belongs to exactly one node; only such devices are counted."""
         device = self.device
         return bool(self.node) and not device.consumes_counters and not device.allow_multiple_allocations
 

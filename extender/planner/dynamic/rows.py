@@ -1,12 +1,12 @@
 """Devices represented as resources of a node, so that they are counted by adding and comparing numbers.
 
 Each kind of device is a resource: a node has one unit for each matching device, and a request for two devices takes two
-units. With this rule alone, a device that belongs to two kinds (any GPU, and a GPU with 80 GB) would be counted twice.
-Therefore a request takes units from every resource that includes all devices of the requested kind. For example, a
-request for a large GPU also takes one unit of the resource for any GPU. By Hall's theorem, all requests can be served
-if and only if each union of kinds has enough devices for the requests within it. If kinds overlap and neither includes
-the other, their union is therefore an additional resource. All code that handles resources then works for devices too:
-free capacity, victims, reservations, queues and scale-up requests.
+units. With this rule alone, a device that belongs to two kinds, such as "any GPU" and "a GPU with 80 GB", would be
+counted twice. Therefore a request takes units from every resource that includes all devices of the requested kind. For
+example, a request for a large GPU also takes one unit of the resource for any GPU. By Hall's theorem, all requests can
+be served if and only if each union of kinds has enough devices for the requests within it. If kinds overlap and neither
+includes the other, their union is therefore an additional resource. All code that handles resources then works for
+devices too: free capacity, victims, reservations, queues and scale-up requests.
 
 A request with allocation mode `All` wants all devices of a kind on a node, regardless of their number. Such requests
 have a separate resource: a node with such devices has `WHOLE` units of it, and each user of a single device takes one
@@ -21,7 +21,8 @@ from extender.planner.dynamic.claims import DeviceKind
 from muster.resources.vector import unit
 
 WHOLE = 1 << 20
-"""A number that exceeds the number of devices on any node."""
+"""Units of a separate resource that a request for all devices of a kind takes; larger than the number of devices on any
+node."""
 MOST_UNIONS = 64
 """Maximum number of unions of kinds. Further unions are not counted, and only kube-scheduler finds their shortages."""
 Pattern = int
@@ -37,7 +38,8 @@ class Rows:
     wholes: Mapping[str, Pattern]
     """Maps a resource for requests with mode `All` to the bit mask of the kinds whose devices it includes."""
     taken: Mapping[DeviceKind, tuple[str, ...]]
-    """Maps a kind to the resources that one device of it takes: its own first, `wholes` last."""
+    """Maps a kind to the resources that one device of it takes: the kind's own resource first, resources in `wholes`
+    last."""
     whole_of: Mapping[DeviceKind, str]
     """Maps a kind to the resource for requests for all its devices on a node."""
     name_of: Mapping[DeviceKind, str]
@@ -95,7 +97,7 @@ def rows_of(
 
 
 def _unions(masks: list[Pattern], patterns: Collection[Pattern]) -> Iterator[Pattern]:
-    """Yield the unions of kinds that overlap without one including the other, and unions of such unions."""
+    """Yield the unions of overlapping kinds of which neither includes the other, and the unions of such unions."""
     known = dict.fromkeys(masks)
     sets = {mask: frozenset(each for each in patterns if each & mask) for mask in masks}
     todo = list(masks)

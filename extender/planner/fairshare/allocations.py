@@ -37,7 +37,7 @@ class Allocations:
     """The part of `allocated` that is used by gangs that cannot be evicted (`state.guards`)."""
     request: Amounts
     left: frozenset[tuple[str, str]] = frozenset()
-    """Pairs of a claim and a queue: all pods of the queue that use the claim are to be evicted."""
+    """Pairs of a claim and a queue, where all pods of the queue that use the claim are to be evicted."""
     committed: Amounts = field(init=False)
     versions: list[int] = field(init=False)
     """A version number for each queue, which grows with every change of the queue's resources."""
@@ -60,8 +60,8 @@ class Allocations:
     ) -> None:
         """Add these resources to a queue and all queues above it; with sign -1, subtract them.
 
-        With `others`, the amounts are the devices of a claim that the queues `others` use too. They are not added to
-        queues above both, which already include them.
+        With `others`, the amounts are the devices of a claim that the queues `others` use too. These devices are not
+        added to common ancestors of the queues, because the ancestors already include them.
         """
         chain = self._chain(row, others and others.used)
         for each in chain:
@@ -84,7 +84,7 @@ class Allocations:
         return [each for each in self.tree.chains[row] if each not in known]
 
     def growth(self, row: int, amounts: Amounts, new: Iterable[Sharing] = ()) -> list[tuple[int, Amounts]]:
-        """Return how much `committed` of each queue from `row` upwards would grow if the queue got these resources.
+        """Return the growth of `committed`, for the queue in `row` and each queue above, if it got these resources.
 
         The resources include the devices of `new` claims, which other queues may already use.
         """
@@ -119,7 +119,7 @@ _LOST = frozenset({"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachab
 
 @dataclass(slots=True)
 class _Waiting:
-    """What one gang was waiting for in the last snapshot."""
+    """The resources for which one gang was waiting in the last snapshot."""
 
     view: GangView
     queue: str
@@ -132,8 +132,8 @@ class _Waiting:
 def _awaited(snapshot: Snapshot, tree: QueueTree) -> tuple[list[tuple[int, Amounts]], set[tuple[str, str]]]:
     """Return the resources of pods that are to be evicted, by the rows of their queues.
 
-    Return also the pairs of a claim and a queue in which only such pods use the claim. Members that are moved are left
-    out, because their new slots count for the queue once they have left.
+    The second result has the pairs of a claim and a queue in which only pods that are to be evicted use the claim.
+    Members that are moved are left out, because their new slots count for the queue once they have left.
     """
     if not snapshot.awaited:
         return [], set()
@@ -161,7 +161,7 @@ def _awaited(snapshot: Snapshot, tree: QueueTree) -> tuple[list[tuple[int, Amoun
 def _add_left_behind(snapshot: Snapshot, tree: QueueTree, fixed: Amounts) -> None:
     """Add the usage of gangs whose PodGroup has been deleted.
 
-    It counts as fixed, because Muster cannot evict their pods.
+    This usage counts as fixed, because Muster cannot evict the pods of such gangs.
     """
     for key, queue in snapshot.left_behind.items():
         if (use := snapshot.gang_use.get(key)) is not None:
@@ -169,7 +169,7 @@ def _add_left_behind(snapshot: Snapshot, tree: QueueTree, fixed: Amounts) -> Non
 
 
 _SUMS = 10
-"""Number of remembered sums for deleted queues, in addition to one for each existing queue."""
+"""Number of cached sums that may belong to deleted queues, in addition to one sum for each existing queue."""
 
 
 class Accounts:
@@ -261,14 +261,14 @@ class Accounts:
 
 
 def _usable(node: Node | None) -> bool:
-    """Return True if no property of the node itself, such as a cordon, keeps pods away."""
+    """Return True if the node is not cordoned, and has none of the taints that keep all pods off a node."""
     return node is not None and not node.spec.unschedulable and not any(t.key in _LOST for t in node.spec.taints)
 
 
 def _waits_for(snapshot: Snapshot, gang: GangView) -> Shares:
     """Return the requests of the gang's open slots.
 
-    A barred gang waits for nothing, and placed slots already count as used.
+    A gang that may not use its queue has no such requests. Placed slots already count as used.
     """
     if gang.active or gang.key in snapshot.barred or gang.group.status.phase == "Completed":
         return np.zeros(snapshot.free.shape[0], dtype=np.float64)

@@ -31,7 +31,7 @@ def spent_budgets(
 ) -> dict[str, list[tuple[UsageBudget, float]]]:
     """Return the enforced budgets that are used up, by queue, with the end of their periods, the latest end first.
 
-    The end is infinite for queues whose usage was left out of the published data.
+    For queues whose usage was left out of the published data, the end of the period is infinite.
     """
     found: dict[str, list[tuple[UsageBudget, float]]] = {}
     for name, state in budgets_of(snapshot, now, usage).items():

@@ -50,7 +50,7 @@ class ClosingSizes:
         self._left = {key: size + extra.get(key, 0) - running[key] for key, size in self._sizes.items()}
 
     def count(self, gang: GangView, pods: int) -> None:
-        """Add pods that a gang gets in a tentative placement; a negative number means pods that it loses."""
+        """Count pods that a gang gets in a tentative placement; a negative number means pods that the gang loses."""
         if gang.queue in self._states and (key := _workload(gang)) in self._left:
             self._left[key] -= pods
 

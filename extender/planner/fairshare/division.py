@@ -68,7 +68,7 @@ def _buckets(claims: Sequence[QueueClaim]) -> list[list[int]]:
 
 
 def _pulls(claims: Sequence[QueueClaim], members: Sequence[int], usage_weight: float) -> dict[int, float]:
-    """Return each claim's weight in the division of the remaining units: its weight minus excess past usage."""
+    """Return each claim's weight in the division of the remaining units: its own weight minus excess past usage."""
     weights = fsum(claims[index].weight for index in members)
     if weights <= 0:
         return dict.fromkeys(members, 0.0)
@@ -105,7 +105,7 @@ def _kai_round(
     fractions: dict[int, float],
     usage_weight: float,
 ) -> tuple[float, bool]:
-    """Distribute one round; return the remaining amount, and True if a claim needed less than its part of the round."""
+    """Distribute one round. Return the remaining amount, and True if a claim needed less than its part of the round."""
     unsatisfied = [index for index in bucket if fair[index] < claims[index].requestable]
     pulls = _pulls(claims, unsatisfied, usage_weight)
     pull = fsum(pulls.values())
@@ -151,9 +151,10 @@ def _exact(total: float, claims: Sequence[QueueClaim], usage_weight: float) -> l
 
 
 def _shrunk(total: float, claims: Sequence[QueueClaim], quotas: list[float]) -> list[float]:
-    """Return the quotas, reduced if they exceed the total.
+    """Return the quotas, which are reduced if their sum exceeds the total amount of the resource.
 
-    Guarantees are met first. The rest is divided in proportion to the parts of the quotas above the guarantees.
+    Guarantees are met first. The rest of the resource is divided in proportion to the parts of the quotas that exceed
+    the guarantees.
     """
     kept = [min(claim.guarantee, quota) for claim, quota in zip(claims, quotas, strict=True)]
     if fsum(kept) > total:

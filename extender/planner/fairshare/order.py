@@ -18,9 +18,9 @@ NO_SHARE = 1000.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Weight:
-    """Sort key for the last two rules: a share that is larger in no resource comes first, then the older queue.
+    """Sort key for the last two rules: a queue whose share is larger in no resource comes first, then the older queue.
 
-    If the ages are equal, the names decide.
+    Queues that were created at the same time are sorted by name.
     """
 
     share: Row

@@ -35,7 +35,7 @@ from extender.planner.state.amounts import Amounts
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """The loss of an evictable unit: the row of its queue, and the resources that it frees; 0 if it is only moved."""
+    """A queue's loss by one eviction: the queue's row, and the freed resources; 0 if the pods are only moved."""
 
     row: int
     amounts: Amounts
@@ -54,7 +54,7 @@ class ReclaimRules:
 
     @property
     def allocatable(self) -> Shares:
-        """Resources that each queue may have before other queues: its fair share or its quota, within its limit."""
+        """Resources to which each queue has precedence over others: its fair share or its quota, within its limit."""
         return np.minimum(self.tree.limit, np.maximum(self.tree.deserved, self.fair))
 
     def may_start(self, row: int, amounts: Amounts, *, fixed: bool) -> bool:
@@ -69,7 +69,7 @@ class ReclaimRules:
     def validate(self, row: int, amounts: Amounts, losses: Sequence[Loss], *, fixed: bool, strict: bool) -> bool:
         """Return True if the queue in `row` may gain these resources from these losses.
 
-        `strict` selects KAI's comparison.
+        `strict` selects KAI-Scheduler's comparison of the queues' gaps.
         """
         after = self.allocated.copy()
         may = self.allocatable
@@ -100,7 +100,7 @@ class ReclaimRules:
         return bool(counts.any()) and bool((self.allocated[row] + amounts <= self.tree.quota[row])[counts].all())
 
     def above(self, row: int, amounts: Amounts) -> list[int]:
-        """Return the queues that have enough to give some of these resources to the queue in `row`."""
+        """Return the queues that use more than they may keep if the queue in `row` reclaims these resources."""
         may, asked, found = self.allocatable, amounts > 0, list[int]()
         for other in range(1, len(self.tree.names)):
             gains, loses = self.tree.fork(row, other)
@@ -110,7 +110,11 @@ class ReclaimRules:
         return found
 
     def _may_lose(self, row: int, amounts: Amounts, loss: Loss, left: Amounts, may: Shares) -> bool:
-        """Return True if the losing queue exceeds its share below the fork, or the gaining queue is owed resources."""
+        """Return True if the losing queue may lose resources to the gaining queue.
+
+        The losing queue must keep its guarantee. It must exceed its share or, if the resources are owed to the gaining
+        queue, its quota.
+        """
         gains, loses = self.tree.fork(row, loss.row)
         if gains == loses:
             return False

@@ -48,7 +48,10 @@ def refusal(excess: Excess, user: str) -> QueueRefusal:
 def over_guarantee(
     allocations: Allocations, axis: Mapping[str, int], row: int, amounts: Amounts, new: Sequence[Sharing] = ()
 ) -> Excess | None:
-    """Return the guarantee of other queues that the queue in `row` would use, with the claims `new` to the queue."""
+    """Return the guarantee of other queues that the queue in `row` would violate by using these resources.
+
+    `new` has the claims that no pod of the queue uses yet.
+    """
     tree = allocations.tree
     if not tree.guaranteed:
         return None
@@ -84,8 +87,8 @@ def over_quota(
 def beyond_quota(allocations: Allocations, snapshot: Snapshot, held: Iterable[GangView]) -> frozenset[str]:
     """Return the keys of gangs that, with earlier gangs in `held`, exceed what their queue or one above it deserves.
 
-    Gangs that cannot be evicted may only start within that amount. Therefore the gangs found here became
-    non-preemptable later, or their queue now deserves less.
+    Gangs that cannot be evicted may only start within the amount that their queue deserves. Therefore the returned
+    gangs became non-preemptable after their start, or their queue now deserves less.
     """
     fixed, tree = allocations.fixed, allocations.tree
     left = {row: tree.quota[row].copy() for row in range(1, len(fixed)) if bool((fixed[row] > tree.quota[row]).any())}

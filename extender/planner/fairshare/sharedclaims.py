@@ -1,7 +1,8 @@
 """Device claims that are used by pods of several queues.
 
-Their devices must count only once in queues above these queues. The allocation of a queue includes the devices of its
-claims. If the queues above simply added up their children, they would count shared devices once for each child.
+The allocation of a queue includes the devices of its claims. If a parent queue simply added up its children, a device
+shared by several children would count several times. Therefore shared devices are counted only once in common
+ancestors.
 """
 
 from collections.abc import Collection, Iterable, Mapping

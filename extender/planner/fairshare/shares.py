@@ -31,7 +31,10 @@ class UsageMeans:
     means: dict[str, dict[str, float]] = field(default_factory=dict)
 
     def load(self, queue: str, mean: Vector, at: float, now: float) -> None:
-        """Load a queue's mean usage that was stored at an earlier time; it decays as if nothing was used since."""
+        """Load a queue's mean usage that was stored at an earlier time.
+
+        The mean decays as if nothing had been used since then.
+        """
         factor = 0.5 ** (max(0.0, now - at) / self.half_life_s)
         self.means[queue] = {resource: amount * factor for resource, amount in mean.items()}
 
@@ -91,7 +94,7 @@ def fair_shares(
         whole = past[rows].sum(axis=0) if rounding == "exact" else allocations.total
         recent = np.divide(past[rows], whole, out=np.zeros_like(past[rows]), where=whole > 0)
         if rounding == "exact":
-            beyond = (asked > tree.deserved[rows]) & (tree.weight[rows] == 0)  # deserved resources are their maximum
+            beyond = (asked > tree.deserved[rows]) & (tree.weight[rows] == 0)  # these get at most what they deserve
             plenty = (asked.sum(axis=0) <= fair[row]) & ~beyond.any(axis=0)
             fair[rows] = np.where(plenty, asked, 0.0)
             scarce = np.flatnonzero(~plenty)

@@ -61,7 +61,7 @@ class QueueTree:
     def fork(self, left: int, right: int) -> tuple[int, int]:
         """Return the children of the two queues' lowest common ancestor that lead to these queues.
 
-        If one of the two queues is itself that ancestor, it is returned in place of its child.
+        If one of the two queues is itself the common ancestor, this queue is returned in place of its child.
         """
         lefts, rights = self.chains[left], self.chains[right]
         i, j = len(lefts) - 1, len(rights) - 1
@@ -133,7 +133,7 @@ def _weights(
 ) -> Shares:  # fmt: skip
     """Return the weight of each queue for each resource.
 
-    The spec's weight replaces an annotation that cannot be parsed.
+    If the weight annotation of a queue cannot be parsed, the weight in its spec is used.
     """
     weights: Shares = np.repeat(np.array([[spec.weight] for spec in specs], dtype=np.float64), len(quoted), axis=1)
     for row, name in enumerate(names):

@@ -74,7 +74,7 @@ class QueueRefusal:
     requested: int
     """The amount that the gang would add to the usage."""
     used: int
-    """The amount that the queue already uses, including the guarantees of other queues."""
+    """The amount that is already in use, including the guarantees that are held for other queues."""
     limit: int
     message: Reason | str
     """Message for the gang's owner, as data or as text: names the queue, the resource, the amounts, and what to do."""
@@ -87,7 +87,8 @@ class ReclaimState:
     owed: bool
     """True if the gang's queue, including the gang, has at most what it deserves."""
     above: frozenset[str]
-    """Queues above their share; if the gang's queue has less than it deserves, queues above what they deserve."""
+    """Queues that use more than their share, or, if the gang's queue has less than it deserves, more than they deserve.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +98,7 @@ class StatusAmounts:
     fair_share: Vector
     deserved: Vector
     usage: Vector | None
-    """Mean over time; None if it is not computed."""
+    """Mean usage over time; None if no plugin computes it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -118,8 +119,8 @@ class NodeSet:
     ranked: bool = False
     """True if nodes are filled in the order of the columns; False if scores determine the order."""
     along: Amounts | None = None
-    """int64 of shape (all nodes,): consecutive ranks are placed in the order of these numbers; None: in the order of
-    node names."""
+    """int64 of shape (all nodes,). Consecutive ranks are placed in ascending order of their nodes' numbers, or in the
+    order of node names if this is None."""
     most: Amounts | None = None
     """int64 of shape (all nodes,): maximum number of the part's pods per node; None for no maximum."""
     most_of: bytes = b""
@@ -135,7 +136,10 @@ class NodeSet:
         return replace(self, columns=columns, sliced=False)
 
     def order(self, by_name: Amounts) -> Amounts:
-        """Return the nodes in their order if ranked, else by adjacency; `by_name` has all nodes in name order."""
+        """Return the set's nodes in their own order if `ranked`, else by adjacency.
+
+        `by_name` lists all nodes in name order.
+        """
         if self.columns is None:
             return by_name
         if self.ranked:
@@ -145,7 +149,7 @@ class NodeSet:
         return by_name[np.isin(by_name, self.columns)]
 
     def less(self, placed: Iterable[Operation]) -> "NodeSet":
-        """Return the node set for the part's remaining pods; `most` is reduced by the pods that have been placed."""
+        """Return the node set for the remaining pods of the part. The pods that have been placed reduce `most`."""
         if self.most is None:
             return self
         most = self.most.copy()
@@ -195,7 +199,7 @@ class LeftFree:
     codes: NDArray[np.int16]
     """For each column, the code of a cause that names the gang for which the capacity is reserved."""
     mark: bytes
-    """A value that is equal if the columns and amounts are equal."""
+    """A key of the columns and amounts: two values with equal columns and amounts have equal keys."""
 
 
 class CycleReservations(Protocol):

@@ -52,7 +52,7 @@ def parse(text: str) -> SchedulerConfig:
 
 
 def read(text: str) -> tuple[SchedulerConfig, list[str]]:
-    """Return the part of the YAML that could be parsed, and the errors, each with its path."""
+    """Return the fields of the YAML that could be parsed, and the errors, each with the path of its field."""
     try:
         content = msgspec.yaml.decode(text) if text.strip() else {}
     except msgspec.DecodeError as error:
@@ -80,7 +80,10 @@ def _tier(content: Any, path: str, errors: list[str]) -> Tier:
 
 
 def _option(content: Any, path: str, errors: list[str]) -> PluginOption:
-    """Parse one plugin. An invalid one gets an empty name but keeps its position, so that later paths are right."""
+    """Parse the entry of one plugin.
+
+    An invalid entry gets an empty name but keeps its position, so that later paths are right.
+    """
     fields = _fields(content, path, errors)
     name = fields.pop("name", None)
     if not isinstance(name, str) or not name:

@@ -15,9 +15,9 @@ from muster.api.muster.reason import NOTHING, Reason, reason_of
 from muster.resources.faults import Policy
 
 Victims = tuple[tuple[GangView, PodRecord], ...]
-"""Pods to be evicted, each with its gang."""
+"""Pods that are to be evicted, each with its gang."""
 RepairKind = Literal["suspect", "not-ready", "gone"]
-"""The kind of a node's fault, from mild to severe."""
+"""The kind of a node's fault; the values are listed from mild to severe."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ class Unschedulable(Decision, _WithReason):
 
     @property
     def data(self) -> Reason | None:
-        """Return the reason in its stored form; None without a reason."""
+        """Return the reason in the form in which it is stored in the PodGroup; None without a reason."""
         if self.shortage is not None:
             return self.shortage.data
         return self.why.data if self.reason == reasons.placements.EVICTED else None
@@ -130,7 +130,7 @@ def refused(gang: GangView, refusal: QueueRefusal | EnqueueVote) -> Unschedulabl
 
 @dataclass(frozen=True, slots=True)
 class Evict(Decision):
-    """Evicts a pod, with its UID as precondition; `started` is True if the pod may have run."""
+    """Evicts a pod, with the pod's UID as a precondition. `started` is True if the pod may have run."""
 
     pod: PodRecord
     reason: Reason
@@ -166,7 +166,7 @@ class Avoid(Decision):
 
 @dataclass(frozen=True, slots=True)
 class MakeRoom(Decision):
-    """Evicts the victims of the gang's placement of this epoch: all of them, or none if one eviction is not allowed."""
+    """Evicts all victims of the gang's placement of this epoch, or none of them if one eviction is not allowed."""
 
     epoch: int
     victims: Victims
@@ -176,7 +176,8 @@ class MakeRoom(Decision):
     """UIDs of victims that have a disruption budget; they are evicted first, because the API server may reject the
     eviction."""
     action: str = "continued"
-    """The action that chose the victims; by default, the action of the earlier cycle whose evictions are continued."""
+    """The action that chose the victims. The default is the action of an earlier cycle whose evictions this decision
+    continues."""
     saved: Mapping[str, Reason] = field(default_factory=dict)
     """Maps the key of a victim's gang to the checkpoint that it has reported; gangs without one are omitted."""
     outcomes: Mapping[str, str] = field(default_factory=dict)
@@ -242,7 +243,7 @@ class Release(Decision):
 class SetCondition(Decision):
     """Writes the reason for waiting into a gated pod's condition.
 
-    With `asks`, the condition makes autoscalers add nodes for the pod.
+    If `asks` is true, autoscalers react to the condition by adding nodes for the pod.
     """
 
     pod: PodRecord

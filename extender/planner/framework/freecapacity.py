@@ -35,9 +35,9 @@ class FreeCapacity:
         """Return how many pods of this class fit on each node, by resources alone, int64 of shape (nodes,).
 
         Two pods of a class with host ports never share a node, unless `ports` is False. `free` is by default the
-        capacity that the current gang may use. With `columns` the result (and `free`, if given) covers these nodes, in
-        their order. The number of pods that share GPUs is exact for the current free capacity and for empty nodes. For
-        any other `free` it is an upper bound.
+        capacity that the current gang may use. With `columns`, the result covers only the nodes in these columns, in
+        the same order, and so does `free` if given. The number of pods that share GPUs is exact for the current free
+        capacity and for empty nodes. For any other `free` it is an upper bound.
         """
         shared = free is None or free is self.snapshot.free
         if free is None:
@@ -58,11 +58,11 @@ class FreeCapacity:
     def _devices_room(self, cls: PodClass, free: Amounts, *, now: bool, columns: Amounts | None = None) -> Amounts:
         """Return the number of pods of this class that fit on each node's GPUs.
 
-        The number is an upper bound if `free` is neither the present capacity (`now`) nor the allocatable one.
+        The number is exact for the current free capacity (`now`) and for empty nodes, otherwise an upper bound.
         """
         snapshot = self.snapshot
         devices = snapshot.devices if columns is None else snapshot.devices.at(columns)
-        if cls.gpu is None:  # the caller means the pods that run now
+        if cls.gpu is None:  # the result is for the pods that run now
             whole = cls.whole_gpus
             return devices.unused(free, snapshot.axis) // whole if whole else np.full(free.shape[1], LARGE)
         if not now and free is not snapshot.allocatable:
@@ -100,7 +100,7 @@ class FreeCapacity:
     def usable(self) -> Amounts:
         """Return the free capacity without other gangs' reserved capacity, int64 of shape (resources, nodes).
 
-        Read-only.
+        The array must not be modified.
         """
         if self.reserved is None:
             return self.snapshot.free
@@ -177,7 +177,7 @@ class ClaimUsers:
         ]
 
     def lost_with(self, units: Sequence[tuple[str, Iterable[PodRecord]]]) -> list[Amounts]:
-        """Return, for each evicted unit (queue, pods), the resources that its queue loses besides the pods' resources.
+        """Return, for each evicted unit (queue, pods), the devices that its queue loses besides the pods' resources.
 
         The last user of a claim in a queue frees the claim's devices for the queue.
         """
@@ -201,7 +201,7 @@ class ClaimUsers:
         return min((max(0, MOST_PODS - self._users[claim.key]) for claim in claims), default=LARGE)
 
     def full(self, cls: PodClass, pods: int) -> str:
-        """Return a claim that cannot be used by this many more pods of this class; empty if there is none."""
+        """Return the key of a claim that so many more pods of this class cannot use; empty if there is none."""
         named = (claim.key for claim in cls.needs.named if not claim.grouped)
         return next((key for key in named if self._users[key] + pods > MOST_PODS), "")
 

@@ -81,13 +81,13 @@ class GpuScores(Protocol):
 
 
 class Subsets(Protocol):
-    """Node sets within `nodes`, the best first; the planner tries to place the whole part on each of them."""
+    """Node sets within `nodes`, the best first. The planner tries each node set until the whole part fits on one."""
 
     def __call__(self, nodes: NodeSet, gang: GangView, part: SlotGroup, /) -> Iterable[NodeSet]: ...
 
 
 class QueueLimit(Protocol):
-    """The refusal by the queue that cannot take the additional requests; None if all queues can."""
+    """The refusal by a queue whose limit the additional requests would exceed; None if they exceed no limit."""
 
     def __call__(self, gang: GangView, amounts: Amounts, /) -> QueueRefusal | None: ...
 
@@ -105,7 +105,7 @@ class StandingForReclaim(Protocol):
 
 
 class HoldsOverQuota(Protocol):
-    """True if a gang that must not be evicted has more than its queue deserves; None without an opinion."""
+    """True if a gang that must not be evicted uses more than its queue deserves; None if the plugin has no opinion."""
 
     def __call__(self, victim: GangView, /) -> bool | None: ...
 
@@ -282,7 +282,7 @@ class Hooks:
     def follow(self, count: Callable[[Operation | Eviction, int], object]) -> None:
         """Register `count(entry, sign)` for every step of a trial.
 
-        With sign 1 it adds the entry's pods, with -1 it removes them.
+        With sign 1, `count` adds the entry's pods; with sign -1, it subtracts them.
         """
         self.allocated.add(lambda operation: count(operation, 1))
         self.deallocated.add(lambda operation: count(operation, -1))

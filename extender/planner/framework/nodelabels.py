@@ -46,7 +46,7 @@ class _Values:
     values: dict[Hashable, int] = field(default_factory=dict)
     seen: int = -1
     integers: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    """Integers that were parsed from the first of `values`; see `_with_integers`."""
+    """Integers that were parsed from the values that existed at that time; see `_with_integers`."""
     written: Mask = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
     """Mask of the values that can be parsed as integers."""
 
@@ -97,11 +97,14 @@ class NodeLabels:
         return known.codes, len(known.values)
 
     def there(self, columns: Columns) -> Mask:
-        """Return the mask of these columns that belong to a node."""
+        """Return the mask of those of these columns that belong to an existing node."""
         return self._of(_NAME).codes[columns] >= 0
 
     def having(self, requirement: LabelSelectorRequirement, columns: Columns, key: str | None = None) -> Mask:
-        """Return the mask of these nodes whose labels meet a condition; `key`, if given, replaces its key."""
+        """Return the mask of these nodes whose labels meet a condition.
+
+        `key`, if given, replaces the key of the condition.
+        """
         known = self._of(requirement.key if key is None else key)
         there = np.zeros(len(known.values) + 1, dtype=np.bool_)  # -1 (no such label) reads the last entry
         match requirement.operator:
@@ -144,7 +147,10 @@ class NodeLabels:
         return found & self.there(columns)
 
     def by_taints(self, answer: Callable[[Taints | None], int], columns: Columns) -> NDArray[np.int16]:
-        """Return a result for the taints of each of these nodes, computed once per set; None means no node."""
+        """Return the result of `answer` for the taints of each of these nodes.
+
+        The result is computed once for each distinct set of taints, and for None in place of columns without a node.
+        """
         known = self._cache.taints = self._renewed(self._cache.taints, _taints_of)
         answers = np.array([*map(answer, known.values), answer(None)], dtype=np.int16)  # type: ignore[arg-type]
         return answers[known.codes[columns]]
@@ -177,7 +183,7 @@ class NodeLabels:
         ):  # most values may belong to nodes that are gone
             known = _Values()
         fresh: Domains = np.full(size, -1, dtype=np.intp)
-        values = dict(known.values)  # a verb may be reading the old array
+        values = dict(known.values)  # a verb in another thread may read the old map
         for column in carried_over(known.codes, fresh, self._changed > known.seen):
             node = self._nodes[column]
             value = value_of(node) if node else None
@@ -186,7 +192,7 @@ class NodeLabels:
 
 
 def _with_integers(known: _Values) -> None:
-    """Parse the values as integers, except those that have already been parsed."""
+    """Parse the values as integers, unless all of them have already been parsed."""
     if len(known.integers) < len(known.values):
         found = [_integer(value) for value in known.values]
         known.written = np.array([each is not None for each in found], dtype=np.bool_)
@@ -224,7 +230,7 @@ def tolerated_by(tolerations: Iterable[Toleration]) -> Callable[[tuple[str, str,
 def _field(key: str) -> str:
     """Return the key that represents a node field.
 
-    For a field that kube-scheduler does not know, it is a key that no node has.
+    A field that kube-scheduler does not know is represented by a key that no node has.
     """
     return _NAME if key == "metadata.name" else "\0"
 

@@ -12,7 +12,7 @@ from extender.planner.state.queries import Mark
 
 @dataclass(slots=True, eq=False)
 class Operation:
-    """An allocation: members with these ranks get slots on one node (its index is `column`); each member uses `row`."""
+    """An allocation: members with these ranks get slots on the node in `column`; each uses the resources `row`."""
 
     gang: GangView
     pod_set: str

@@ -19,7 +19,7 @@ from muster.api.names import ROOT_QUEUE
 
 Compare = Callable[[Any, Any], int]
 Key = tuple[Any, ...]
-"""Sort key; what has the smaller key comes first."""
+"""Sort key of a gang or queue; the smaller key comes first."""
 Again = Callable[[GangView], bool]
 Surplus = Callable[[GangView], int]
 """Number of a gang's members above its minimum, for the order in which gangs grow."""
@@ -29,8 +29,8 @@ Surplus = Callable[[GangView], int]
 class Keyed:
     """A comparison function for `job_order` or `queue_order`, with an equivalent sort key.
 
-    For `job_order` the key is a function of a gang; for `queue_order` of the name of a queue, right below the common
-    ancestor of those compared, and of its best gang. The key must stay the same until that gang or the queue's usage
+    For `job_order`, the key is computed from a gang. For `queue_order`, it is computed from a queue's name and its best
+    gang; the compared queues are siblings. The key of a queue must stay the same until its best gang or its usage
     changes.
     """
 
@@ -64,7 +64,7 @@ class Ordering:
         self._known: dict[str, Key] = {}
 
     def job(self, gang: GangView) -> Key:
-        """Return the sort key of a gang within its queue: plugins' keys, then the smaller surplus, then age."""
+        """Return the sort key of a gang within its queue: the plugins' keys, then the surplus, then the age."""
         known = self._known.get(gang.key)
         if known is None:
             keys = tuple(key(gang) for key in self._of_jobs)
@@ -87,7 +87,7 @@ class Ordering:
 
 
 class _Leaf:
-    """The gangs of a queue, without its children, in order."""
+    """The gangs of one queue in scheduling order, without the gangs of its child queues."""
 
     __slots__ = ("_again", "_back", "_gangs", "_next", "_ordering", "head", "queue")
 
@@ -97,7 +97,8 @@ class _Leaf:
         self._gangs = sorted(gangs, key=ordering.job)
         self._next = 0
         self._back: list[tuple[Key, GangView]] = []
-        """A heap of gangs that have got a pod and want more pods; equal ones keep their order of arrival."""
+        """A heap of gangs that have received a pod and want more pods; gangs with equal keys keep their order of
+        arrival."""
         self._again = again
         self.head: GangView | None = None
         self._take_first()
@@ -161,7 +162,10 @@ class _Branch:
 def scheduling_order(
     gangs: Iterable[GangView], parents: Mapping[str, str], ordering: Ordering, again: Again = lambda _: False
 ) -> Iterator[GangView]:
-    """Yield the best gang of the best queue, then sort again; yield it again if `again` returns True for it."""
+    """Yield the best gang of the best queue, then sort again.
+
+    A gang is yielded again if `again` returns True for it.
+    """
     by_queue: dict[str, list[GangView]] = {}
     for gang in gangs:
         by_queue.setdefault(gang.queue, []).append(gang)

@@ -39,7 +39,7 @@ class Action(Protocol):
         """The action's name in configurations."""
 
     def execute(self, session: Session) -> None:
-        """Make decisions on the session's snapshot, in the state in which earlier actions have left it."""
+        """Make decisions about the session's snapshot, which includes the changes by earlier actions."""
 
 
 class OwnArgument(NamedTuple):
@@ -63,7 +63,7 @@ class Registry:
         self.plugins: dict[str, PluginBuilder] = dict(plugins) | (_installed(PLUGIN_GROUP) if installed else {})
         self.actions: dict[str, ActionBuilder] = dict(actions) | (_installed(ACTION_GROUP) if installed else {})
         self._fitting: set[str] = set()
-        """Names of plugins whose functions have been found to fit their hooks."""
+        """Names of plugins whose functions have been checked, and can be called like their hooks' Protocols."""
 
     def plugin(self, name: str, arguments: Mapping[str, Any]) -> PlannerPlugin:
         """Build a known plugin.

@@ -54,7 +54,7 @@ class Session(FreeCapacity):
         self.enqueued: set[str] = set()
         """Keys of gangs that this cycle has admitted."""
         self.postponed: set[str] = set()
-        """Keys of waiting gangs that this cycle does not evaluate; their last results stand."""
+        """Keys of waiting gangs that this cycle does not evaluate; their reports from earlier cycles remain valid."""
         self.evicted: set[str] = set()
         """Keys of gangs that this cycle evicts entirely. They get no nodes in the same cycle."""
         self.avoided = avoided_nodes(inputs.snapshot.gangs, inputs.now, inputs.snapshot.remembered)
@@ -80,7 +80,7 @@ class Session(FreeCapacity):
 
     @cached_property
     def away(self) -> Counter[SpareRunKey]:
-        """Spare slots that are lent, or that this cycle has given to other gangs or to members of their own gang."""
+        """Spare slots in use: lent in a placement, or given by this cycle to other gangs or to the owner's members."""
         return lent(
             loan for gang in self.snapshot.gangs if gang.placement is not None for loan in borrowed_spares_of(gang)
         )
@@ -114,7 +114,7 @@ class Session(FreeCapacity):
         return self.inputs.asks.ask_of(gang, self.snapshot, self.hooks)
 
     def amounts(self, ask: Ask, members: Members | None = None) -> Amounts:
-        """Return the requests of these members, by default of those that the gang lacks for its minimum; read-only.
+        """Return the requests of these members (default: the members that the gang lacks for its minimum); read-only.
 
         Devices of a shared claim count once, and not at all if the queue already uses the claim.
         """
@@ -135,9 +135,10 @@ class Session(FreeCapacity):
         return over or self.hooks.is_non_preemptible_job_over_queue_quota.call(ask.gang, amounts)
 
     def called(self, gang: GangView, reader: GangView | None = None) -> Reason | str:
-        """Return how a message calls a gang: by its name, or by a general description if readers may not see the name.
+        """Return the text by which a message refers to a gang: its name, or a general description.
 
-        Readers of a dump may see all names. The owner of the gang `reader` may see names in that gang's namespace.
+        A description is used if readers may not see the name. Readers of a dump may see all names. The owner of the
+        gang `reader` may see names in that gang's namespace.
         """
         meta = gang.group.metadata
         if self.inputs.names_others:
@@ -149,8 +150,8 @@ class Session(FreeCapacity):
     def forget(self) -> None:
         """Drop the plugins' functions and the reservations, once a later cycle has replaced this one.
 
-        They form a reference cycle with the session. Without this call, the session's copy of the cluster would stay in
-        memory until a garbage collection, which is rare.
+        The functions and reservations form a reference cycle with the session. Without this call, the session's copy of
+        the cluster would stay in memory until the next garbage collection, which is rare.
         """
         self.hooks, self.cycle_reservations = Hooks(), None
         self._node_codes.clear()
@@ -219,7 +220,10 @@ class Session(FreeCapacity):
         return Ordering(self.hooks.queue_order.functions, self.hooks.job_order.functions, surplus)
 
     def ordered_pod_sets(self, gang: GangView, given: Mapping[str, int] = MappingProxyType({})) -> list[PodSetView]:
-        """Return a gang's pod sets in the plugins' order, else by the number of slots `given`, else as stored."""
+        """Return a gang's pod sets in the plugins' order.
+
+        If the plugins do not decide, pod sets with fewer slots in `given` come first.
+        """
         fewest = sorted(gang.pod_sets, key=lambda pod_set: given.get(pod_set.name, 0))
         return sorted(fewest, key=cmp_to_key(self.hooks.pod_set_order.call))
 
@@ -260,7 +264,7 @@ class Session(FreeCapacity):
     def choose_devices(self, cls: PodClass, share: GpuShare, column: int) -> tuple[int, ...]:
         """Return a node's GPUs for one more pod, in the plugins' order.
 
-        Raises RuntimeError if none has enough capacity.
+        Raises RuntimeError if the GPUs of the node do not have enough free capacity.
         """
         snapshot = self.snapshot
         unused = snapshot.devices.unused_at(snapshot.free, snapshot.axis, column)

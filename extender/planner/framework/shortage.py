@@ -29,7 +29,7 @@ def shortage(
     session: Session, gang: GangView | None, pod_set: PodSetView, wanted: int, placed: int, *,
     kind: Wanted = "together", cls: PodClass | None = None, full: Codes | None = None,
 ) -> Shortage:  # fmt: skip
-    """Count the causes why not all `wanted` pods of this set fit; with kind `ever`, not even in the empty cluster.
+    """Count the causes why not all `wanted` pods of this set fit. Kind `ever` means: not even in the empty cluster.
 
     `cls` is the class of the pods that do not fit, if the set has pods of several classes. `full` has the codes of
     `closed_nodes`, for nodes that can take a first pod but no further one.
@@ -62,9 +62,9 @@ def together(
     session: Session, gang: GangView, pod_sets: Sequence[PodSetView], slots: Mapping[str, Sequence[int]],
     pod_set: PodSetView, placed: int, *, cls: PodClass | None, full: Codes | None,
 ) -> Shortage:  # fmt: skip
-    """Return the shortage of pod sets that must start together; this one is the first that does not fit.
+    """Return the shortage of pod sets that must start together; `pod_set` is the first one that does not fit.
 
-    Later pod sets of the same shape count together with this one; other later sets are only named.
+    Later pod sets of the same shape are counted together with this pod set; other later pod sets are only named.
     """
     same = {each.name for each in pod_sets if each is pod_set or each.cls is cls}
     before = [each.name for each in pod_sets[: pod_sets.index(pod_set)]]
@@ -99,7 +99,7 @@ def lost(session: Session, gang: GangView, pod_set: PodSetView, slots: Mapping[s
 
 
 def closed_nodes(session: Session, gang: GangView, cls: PodClass) -> Codes:
-    """Return, for each node, the code of the rule that would exclude one more pod if the trial's pods were placed."""
+    """Return, for each node, the code of the rule that excludes another pod in addition to the trial's placed pods."""
     codes, position = session.codes(cls, gang), session.snapshot.axis.get(PODS)
     if position is None:
         return codes
@@ -109,7 +109,7 @@ def closed_nodes(session: Session, gang: GangView, cls: PodClass) -> Codes:
 def _refused(session: Session, gang: GangView | None, cls: PodClass, wanted: int) -> Codes:
     """Return the refusal code of each node.
 
-    If a plugin or a claim rejects the pods altogether, all nodes have its code.
+    If a plugin or a claim rejects the pods on every node, all nodes have the same code.
     """
     reason: Reason | str | None = session.hooks.pre_predicate.call(gang, cls) if gang else ""
     if full := session.claims.full(cls, wanted):
@@ -130,7 +130,7 @@ def _causes(session: Session, codes: Codes, capacities: Amounts) -> tuple[Cause,
 
 
 def _scarcest(session: Session, cls: PodClass, scarce: Codes) -> str:
-    """Return the resource that most nodes lack, or else the resource of which the pod takes the largest fraction."""
+    """Return the resource that most nodes lack, or else the one of which the pod requests the largest fraction."""
     codes, counts = np.unique(scarce[scarce != 0], return_counts=True)
     if len(codes):
         cause = session.causes.of[codes[counts.argmax()]]

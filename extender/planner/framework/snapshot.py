@@ -55,7 +55,7 @@ class Snapshot:
     """Maps a gang whose queue excludes its namespace to the reason; None if the namespace is being deleted. Such gangs
     get no further nodes."""
     quotas: dict[str, list[ResourceQuota]]
-    """Maps a namespace to its ResourceQuotas; namespaces without quotas are omitted."""
+    """Maps a namespace to its ResourceQuotas; namespaces without ResourceQuotas are omitted."""
     disruption_budgets: list[PodDisruptionBudget]
     leaving: dict[str, PodRecord]
     """Pods, by UID, that are being deleted and still use a node; searches for victims add the pods that they choose."""
@@ -67,7 +67,7 @@ class Snapshot:
     faults: dict[str, Fault]
     """Maps a node to its fault; healthy nodes are omitted."""
     failed: dict[str, dict[str, PodRecord]]
-    """Maps a gang and a node to a member that has failed there and has not been counted yet."""
+    """Maps a gang and a node to a member that has failed on the node and whose failure has not been counted yet."""
     remembered: dict[str, tuple[AvoidedNode, ...]]
     """Maps a gang to nodes on which its members have failed, possibly with an earlier PodGroup of the same name."""
     order: Amounts
@@ -105,8 +105,8 @@ class Snapshot:
     claim_users: dict[str, int]
     """Maps a device claim that pods name to the number of pods that use it; claims without users are omitted."""
     claim_queues: dict[str, dict[str, int]]
-    """Maps a claim and a queue to the number of the queue's pods that use the claim; its devices count once in each
-    queue."""
+    """Maps a claim and a queue to the number of the queue's pods that use the claim. The devices of a claim count once
+    in each queue."""
     claim_nodes: dict[str, str]
     """Maps a claim that has devices to the node of these devices."""
     left_claims: frozenset[str]
@@ -198,7 +198,10 @@ class Snapshot:
         return self._row(taken_on(cls, self.devices, column)) if by_memory else self.row_of(cls)
 
     def _most_taken(self, cls: PodClass) -> Vector:
-        """Return the requests on the node whose GPUs have the least memory, if this is known and makes a difference."""
+        """Return the requests on the node whose GPUs have the least memory.
+
+        Without GPU memory, the requests are the same on all nodes.
+        """
         if cls.gpu is None or not cls.gpu.memory:
             return cls.requests
         known = np.flatnonzero((self.devices.memory > 0) & ~self.devices.volcano)
@@ -228,7 +231,7 @@ def _awaited(state: PlannerState, gangs: Iterable[GangView]) -> dict[str, PodRec
 def take_snapshot(state: PlannerState) -> Snapshot:
     """Copy the state after refreshing all gangs; runs on the thread that changes the state."""
     table, ledger = state.nodes, state.ledger
-    state.refresh()  # before the arrays are copied, because this opens and closes entries of placed slots
+    state.refresh()  # before the arrays are copied, because the refresh opens and closes entries of placed slots
     gangs = state.gangs()
     axis, index = table.share()
     return Snapshot(
@@ -307,14 +310,17 @@ def barred_gangs(state: PlannerState, gangs: Iterable[GangView]) -> dict[str, Na
 def _admitted_before(gang: GangView) -> bool:
     """Return True for a gang that Muster has already placed with this PodGroup: it may keep its pods and grow.
 
-    That members are bound does not prove this, because the creator of a pod can write a node name into it.
+    Bound members do not prove an earlier placement, because the creator of a pod can set its node name.
     """
     return gang.active or (gang.phase is not GangPhase.WAITING and once_whole(gang.placement))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CycleInputs:
-    """All inputs of a cycle, from a running process or a dump; actions and plugins remember only earlier cycles."""
+    """All inputs of a cycle, from a running process or from a dump.
+
+    Apart from these, actions and plugins only use their memory of earlier cycles.
+    """
 
     snapshot: Snapshot
     now: float

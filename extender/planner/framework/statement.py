@@ -44,7 +44,10 @@ class Statement:
     def allocate_all(
         self, gang: GangView, pod_set: str, slots: Sequence[Sequence[int]], columns: Amounts, cls: PodClass
     ) -> None:
-        """Give members slots on several nodes, each once in `columns`; `slots` has the ranks for each node."""
+        """Give members slots on several nodes.
+
+        `columns` lists each node once, and `slots` has the ranks for each node.
+        """
         if cls.gpu is not None:  # each pod chooses among the GPUs of its node
             for ranks, column in zip(slots, columns.tolist(), strict=True):
                 self.allocate(gang, pod_set, ranks, column, cls)
@@ -90,7 +93,7 @@ class Statement:
         return tuple(chosen)
 
     def evict(self, gang: GangView, pods: Iterable[PodRecord]) -> None:
-        """Count the resources of a gang's pods as free in this session; skip pods on unknown nodes."""
+        """Count the resources of these pods of a gang as free in this session; skip pods on unknown nodes."""
         alike: dict[tuple[str, int, bool], list[PodRecord]] = {}
         for pod in pods:
             alike.setdefault((pod.node, id(pod.cls), pod.terminating), []).append(pod)
@@ -162,7 +165,7 @@ class Statement:
             self._session.claims.count(entry, sign)
 
     def keep(self, pods: Iterable[PodRecord]) -> None:
-        """Undo the evictions of these pods, which were logged separately; earlier checkpoints become invalid."""
+        """Undo the evictions of these pods, which were logged separately. Earlier checkpoints become invalid."""
         uids = {pod.uid for pod in pods}
         back = [entry for entry in self.evictions if entry.pods and entry.pods[0].uid in uids]
         gone = set(map(id, back))
@@ -182,7 +185,7 @@ class Statement:
     def commit_victims(self) -> list[Operation]:
         """Make all changes permanent, but take the capacity of evicted pods again, because these pods still exist.
 
-        Plugins no longer count these pods.
+        Plugins no longer count the evicted pods.
         """
         for eviction in self.evictions:
             if eviction.pods:  # otherwise they are spare slots, which are free from now on
@@ -203,7 +206,7 @@ def undone(statement: Statement) -> Iterator[None]:
 
 @contextmanager
 def counted_free(session: Session, amounts: Sequence[tuple[int, Amounts]]) -> Iterator[None]:
-    """Count capacity as free within the `with` block, by column; negative amounts count as taken."""
+    """Within the `with` block, count these amounts as free in their columns; negative amounts count as in use."""
     free = session.snapshot.free
     for column, row in amounts:
         free[:, column] += row

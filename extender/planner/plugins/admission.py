@@ -43,7 +43,7 @@ class UnusedMinResources:
     def unused_by(self, snapshot: Snapshot, gang: GangView) -> Amounts:
         """Return the unused part, int64 of shape (resources,), read-only.
 
-        The part is 0 for gangs that have placed slots, or pods with scheduling gates other than Muster's.
+        The result is 0 for a gang with placed slots, or with pods that have scheduling gates other than Muster's.
         """
         whole = self._whole(snapshot, gang)
         if gang.active or gang.gated_by_others:
@@ -66,9 +66,9 @@ class UnusedMinResources:
 class Overcommit(PlainPlugin):
     """Admission of gangs as long as all admitted gangs together fit into a multiple of the nodes' unused resources.
 
-    The multiple is 1.2 by default and, as in Volcano, also if a factor below 1 is configured. Only resources that the
-    gang needs are compared. Pods on nodes count once, as used. Resources of gangs that may be evicted for the gang do
-    not count.
+    The multiple is 1.2 by default. As in Volcano, it is also 1.2 if a factor below 1 is configured. Only resources that
+    the gang needs are compared. The resources of pods on nodes count as used, and not also as those of an admitted
+    gang. Gangs that may be evicted for the new gang are not counted.
     """
 
     name = "overcommit"
@@ -153,7 +153,7 @@ class Sla(PlainPlugin):
     def _deadline(self, gang: GangView) -> float:
         """Return the time by which the gang should start, in seconds since the epoch.
 
-        Infinity without a maximum waiting time.
+        The time is infinite for a gang without a maximum waiting time.
         """
         waiting_s, created = self._waiting(gang), parse_time(gang.created)
         return created + waiting_s if created is not None and waiting_s else float("inf")
@@ -195,9 +195,9 @@ _REQUESTS = "requests."
 class QuotaRoom(PlainPlugin):
     """Admission of gangs only if the ResourceQuotas of their namespace have capacity for their minimum.
 
-    Without this check, the API server may reject some of a gang's pods, and the other pods wait for them. Admitted
-    gangs whose pods do not exist yet count too. Quotas with scopes, or with amounts that cannot be parsed, are enforced
-    only by the API server.
+    Without this check, the API server may reject some of a gang's pods, for which the other pods would then wait. The
+    minimums of admitted gangs whose pods do not exist yet are counted too. Quotas with scopes, or with amounts that
+    cannot be parsed, are enforced only by the API server.
     """
 
     name = "resourcequota"
@@ -229,7 +229,7 @@ def _vote(session: Session, gang: GangView, admitted: Counter[str]) -> EnqueueVo
 
 
 def _lacking(quota: ResourceQuota, wanted: Vector, admitted: Counter[str]) -> str:
-    """Return the first resource of which the quota has too little, by its name there; empty if all suffice."""
+    """Return the first resource of which the quota has too little, as the quota names it; empty if all suffice."""
     if quota.scoped:
         return ""
     for key, limit in quota.status.hard.items():

@@ -26,13 +26,13 @@ stay exact."""
 
 @dataclass(slots=True)
 class Demand:
-    """The demand of those pods of one part that have one class."""
+    """The demand of all pods of one class in one part of a gang."""
 
     cls: PodClass
     wanted: WantedPods
     inside: list[tuple[int, int]] = field(default_factory=list)
-    """Inner parts that each need a domain of their own: the level of this domain, and the number of pods it must hold.
-    """
+    """For each inner part that needs a domain of its own: the level of that domain, and the number of pods it must
+    hold."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,8 +78,8 @@ class TopologyDemands:
     def _sliced(self, part: SlotGroup, reach: LevelRange) -> tuple[tuple[int, int], ...]:
         """Return the level and size of slices that must not be divided, in the part or in its only inner part.
 
-        The result is empty if there are none, or if the part's own tree cannot keep all of them undivided. In the
-        latter case, slices are placed one after the other, each in the tree that has its level.
+        The result is empty if the part has no slices, or if the part's own tree cannot keep all slices undivided. In
+        the latter case, slices are placed one after the other, each in the tree that has the slice's level.
         """
         while len(part.children) == 1 and not part.slices:
             part = part.children[0]
@@ -92,7 +92,7 @@ class TopologyDemands:
     def _level(self, near: Nearness, reach: LevelRange) -> int | None:
         """Return the required level in the tree of the part; None if no level is required.
 
-        A tree with that level is preferred.
+        If several trees are possible, a tree that has the required level is preferred.
         """
         found = self.forest.within(near, reach.tree)
         return found.outer if isinstance(found, LevelRange) and found.tree is reach.tree and found.hard else None

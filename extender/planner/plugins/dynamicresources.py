@@ -74,7 +74,7 @@ class DynamicResources(PlainPlugin):
 
 
 def _without_devices(session: Session, codes: Codes, amounts: Amounts, rows: Iterable[tuple[str, int]]) -> Codes:
-    """Return the codes; nodes that have less than one of these amounts get the code for missing devices."""
+    """Return the refusal codes, with the code for missing devices on nodes that have fewer devices than requested."""
     for resource, amount in rows:
         row, code = session.snapshot.axis.get(resource), session.causes.code(reasons.cause.scarce(resource))
         lacks = amounts[row] < amount if row is not None else True
@@ -83,7 +83,10 @@ def _without_devices(session: Session, codes: Codes, amounts: Amounts, rows: Ite
 
 
 class SharedClaims:
-    """Shared claims without devices: the first pod determines the node and its devices, and other pods must follow."""
+    """Shared claims that have no devices yet.
+
+    The first pod determines the node, and the other pods must use the same node.
+    """
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -113,7 +116,7 @@ class SharedClaims:
         return codes
 
     def count(self, entry: Operation | Eviction, sign: int) -> None:
-        """Update the counts by a step of a trial."""
+        """Update the numbers of users of shared claims by one step of a trial."""
         snapshot = self._session.snapshot
         for shared in entry.cls.needs.shared:
             users = self._users.setdefault(shared.key, Counter())
@@ -132,6 +135,6 @@ class SharedClaims:
     def _column(self, shared: SharedClaim) -> int | None:
         """Return the column of the claim's node.
 
-        Only pods that a user has bound by hand can use one claim on several nodes.
+        A claim is in use on several nodes only if a user has bound pods by hand.
         """
         return next(iter(self._users.get(shared.key, ())), None)

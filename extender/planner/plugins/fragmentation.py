@@ -30,9 +30,9 @@ GROWTH = 1.1
 
 
 class Fragmentation:
-    """Scores of nodes and GPUs: highest where one more pod takes least worth from future pods.
+    """Scores of nodes and GPUs. The score is highest where one more pod takes the least worth from future pods.
 
-    Arguments: `fill` (0 to 1) weighs the capacity for filling a node with pods of a kind against the capacity for a
+    The argument `fill` (0 to 1) weighs the capacity for filling a node with pods of one kind against the capacity for a
     single next pod. Only the most frequent kinds are used, until they cover the fraction `coverage` of the counted
     pods, and at most `kinds` of them.
     """
@@ -138,7 +138,7 @@ class Fragmentation:
         return self._worth
 
     def losses(self, session: Session, cls: PodClass) -> Scores:
-        """Return each node's loss of worth by one more pod of this class; 0 for nodes without GPUs or free capacity."""
+        """Return the worth that one more pod of this class takes from each node; 0 without GPUs or free capacity."""
         self._catch_up(session)
         if self._nodes is None or self._mix is None:
             return np.zeros(len(session.snapshot.nodes))
@@ -160,7 +160,7 @@ class Fragmentation:
         return scores
 
     def _devices(self, session: Session, cls: PodClass, column: int, used: Amounts) -> NDArray[np.float64]:
-        """Return the score of each GPU of a node: the worth of the node if the pod used this GPU."""
+        """Return the score of each GPU of a node: the worth of the node after the pod has been placed on this GPU."""
         self._catch_up(session)
         if self._nodes is None or self._mix is None or cls.gpu is None:
             return np.zeros(len(used))

@@ -40,7 +40,7 @@ class InterPodAffinity:
         self._index: dict[Hashable, list[Mark]] | None = None
 
     def count(self, entry: Operation | Eviction, sign: int) -> None:
-        """Update the counts by a step of a trial."""
+        """Update the numbers of pods on nodes by one step of a trial."""
         pods = sign * entry.size
         for mark in entry.marks:
             known = self._counts.get(mark)
@@ -138,7 +138,7 @@ class InterPodAffinity:
                 yield reasons.cause.anti_affinity_of_many(key=key), self._domains_with(key, counts)
 
     def _marks(self) -> dict[Hashable, list[Mark]]:
-        """Return the marks of rules, by the mark of their query; host ports by protocol and number."""
+        """Return the marks of anti-affinity rules by their query's mark, and of host ports by protocol and number."""
         if self._index is None:
             self._index = {}
             for mark in self._counts:
@@ -147,7 +147,7 @@ class InterPodAffinity:
         return self._index
 
     def _domains_with(self, key: str, counts: Counts | None) -> Mask:
-        """Return the mask of nodes in a domain that has such a pod."""
+        """Return the mask of the nodes whose domain of this key contains at least one of the counted pods."""
         codes, number = self._labels.of(key)
         found = np.zeros(number + 1, dtype=np.bool_)
         if counts is not None:

@@ -90,7 +90,7 @@ class Preferences(NodeOrder):
 
 
 class Binpack(NodeScore):
-    """Score that prefers full nodes: weighted mean of the used fractions of resources; 0 if one does not fit."""
+    """Score that prefers full nodes: the weighted mean of the used fractions of resources; 0 if a pod does not fit."""
 
     name = "binpack"
     _LISTED = "binpack.resources"
@@ -143,7 +143,7 @@ def _balance(session: Session, cls: PodClass) -> Scores:
 
 
 def _scaled(values: NDArray[np.int16]) -> Scores:
-    """Return values scaled to a maximum of 1; all 0 if no value is above 0."""
+    """Return the values scaled so that the largest is 1; all 0 if no value is above 0."""
     highest = int(values.max(initial=0))
     return values / highest if highest > 0 else np.zeros(len(values))
 

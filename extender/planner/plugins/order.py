@@ -23,7 +23,7 @@ _MOST_HEADS = 256
 
 
 class GangPlugin(PlainPlugin):
-    """Readiness of gangs (enough members exist to start), and their order: gangs that are partly started come first."""
+    """Readiness of gangs (enough members exist to start), and their order: partly started gangs come first."""
 
     name = "gang"
 
@@ -71,7 +71,7 @@ class SubGroupOrder(PlainPlugin):
     name = "subgrouporder"
 
     def on_session_open(self, session: Session) -> None:
-        """Register the order for slots above the gang's minimum; slots that this cycle has placed count."""
+        """Register the order for slots above the gang's minimum; slots that this cycle has placed count as members."""
         given: Counter[int] = Counter()
         """Maps the identity of a pod set to the slots that it got in this cycle; names are not unique across gangs."""
 
@@ -104,7 +104,7 @@ def has_members(gang: GangView) -> bool:
 
 
 def share_of_minimum(pod_set: PodSetView, given: int = 0) -> tuple[bool, float]:
-    """Return a pod set's sort key with `given` additional slots: below its minimum first, then the smaller fraction."""
+    """Return a pod set's sort key with `given` additional slots: first below its minimum, then by filled fraction."""
     taken, minimum = len(pod_set.taken) + given, pod_set.minimum
     return taken >= minimum, taken / max(minimum, 1)
 

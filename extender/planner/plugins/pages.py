@@ -9,7 +9,7 @@ from extender.planner.framework.snapshot import Snapshot as Seen
 
 
 class SnapshotPages(PlainPlugin):
-    """Page of the nodes and gangs in the last cycle; `muster snapshot` saves the objects themselves."""
+    """Page that shows the nodes and gangs of the last cycle; `muster snapshot` saves the objects themselves."""
 
     name = "snapshot"
 
@@ -19,7 +19,7 @@ class SnapshotPages(PlainPlugin):
 
 
 class ReflectJobOrder(PlainPlugin):
-    """Page of the scheduling order in the last cycle, for gangs that have not started."""
+    """Page that shows the scheduling order of the last cycle, for gangs that have not started."""
 
     name = "reflectjoborder"
 
@@ -41,7 +41,10 @@ class ReflectJobOrder(PlainPlugin):
 
 
 def page(seen: Seen) -> dict[str, Any]:
-    """Return the snapshot with decisions as plain data; quantities are (allocatable, free), cpu in milli-CPU."""
+    """Return the snapshot with decisions as plain data.
+
+    Quantities are pairs (allocatable, free); CPU is in milli-CPU.
+    """
     axis = list(seen.axis.items())
     nodes = {
         seen.name(column): {

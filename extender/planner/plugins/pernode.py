@@ -29,7 +29,7 @@ class PerNode:
     ) -> Answers:
         """Return the answers, read-only; `other` must change if anything besides the nodes changes the answers.
 
-        `answer` computes the answers for some columns, which may have no node.
+        The function `answer` computes the answers for the given columns. Some of these columns may have no node.
         """
         nothing = np.zeros(0, dtype=np.int16)
         answers, generation, before = self._known.get(cls, (nothing, -1, other))

@@ -54,7 +54,7 @@ class Predicates(PlainPlugin):
         self._by_node, self._by_volumes, self._inclusion = PerNode(), PerNode(), PerNode()
 
     def on_session_open(self, session: Session) -> None:
-        """Register both predicates, and follow trials, because they change the answers of the second one."""
+        """Register both predicates, and follow trials, because tentative pods change the second predicate's results."""
         interpodaffinity = InterPodAffinity(session, lambda cls, spread: self._eligible(session, cls, spread))
         session.hooks.predicate.add(lambda cls: self._codes(session, cls))
         session.hooks.neighbour_predicate.add(interpodaffinity.codes)
@@ -122,7 +122,7 @@ def refused(cls: PodClass, session: Session, columns: Columns) -> Codes:
 
 
 def _refuse(codes: Codes, where: Mask, code: int) -> None:
-    """Write a refusal code for each of these nodes without a code."""
+    """Write the refusal code of this cause for each of these nodes that has no code yet."""
     codes[where & (codes == 0)] = code
 
 

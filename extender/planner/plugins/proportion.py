@@ -44,8 +44,8 @@ class Proportion(PlainPlugin):
     """The plugin `proportion`, which computes fair shares.
 
     Arguments: `rounding` (exact, kai), `kValue`, `halfLife`, `relcaimerSaturationMultiplier`. With a `halfLife` such as
-    168h, past usage lowers the share, weighted by `kValue` (default 1; 0 ignores past usage). The multiplier applies
-    only to the rounding `kai`.
+    168h, past usage lowers the share, weighted by `kValue` (default 1; 0 ignores past usage).
+    `relcaimerSaturationMultiplier` has an effect only with the rounding `kai`.
     """
 
     name = "proportion"
@@ -151,7 +151,7 @@ class QueueShares:
         means.advance(self._session.now, amounts)
 
     def standings(self) -> dict[str, StatusAmounts]:
-        """Return the resources of every queue for its status."""
+        """Return the resources of every queue, as they are written into the queue's status."""
         usage = self._plugin.usage
         return {
             name: StatusAmounts(
@@ -170,7 +170,7 @@ class QueueShares:
         return 0 if one == other else compare(self._key(one, left), self._key(other, right))
 
     def key(self, queue: str, gang: GangView) -> Key:
-        """Return the order as a sort key, for queues directly below a common ancestor."""
+        """Return the sort key of a queue, for comparison with other queues directly below the same ancestor."""
         return self._key(self.row(queue), gang)
 
     def _standing(self, row: int) -> WeighedQueue:
@@ -220,9 +220,9 @@ class QueueShares:
         return refusal(over, gang.creator) if over else None
 
     def _charge(self, gang: GangView, amounts: Amounts, new: Sequence[Sharing]) -> Vector:
-        """Return how much these requests add to a gang's charge.
+        """Return how much these requests add to the resources that the gang's queue is charged for the gang.
 
-        The gang's minResources exclude devices of new claims.
+        Devices of new claims are charged in addition to the gang's minResources.
         """
         if not new:
             return self.limited.minimums.growth(gang.key, self._asked(gang, amounts))
@@ -265,12 +265,12 @@ class QueueShares:
         return True
 
     def _rules_now(self) -> ReclaimRules:
-        """Return the rules for the current allocations, which trials change."""
+        """Return the reclaim rules for the current allocations, which include the changes of trials."""
         known = self.allocations
         return ReclaimRules(self.tree, self.fair, known.allocated, known.fixed, self._plugin.multiplier)
 
     def reclaim_standing(self, gang: GangView, amounts: Amounts) -> ReclaimState:
-        """Return the queues above their share, and True if the gang keeps its queue within what the queue deserves."""
+        """Return the state of the queues for a reclaim: those above their share, and if the resources are owed."""
         row, rules = self.row(gang.queue), self._rules_now()
         above = frozenset(self.tree.names[each] for each in rules.above(row, amounts))
         return ReclaimState(rules.owed(row, amounts), above)
@@ -287,7 +287,7 @@ class QueueShares:
     def reclaim_agreed(self, scenario: Scenario) -> bool:
         """Return True if the reclaim rules allow the scenario, given the allocations before the trial.
 
-        Pods that are only moved do not count as a loss.
+        Pods that only move to another node are not counted as a loss of their queue.
         """
         losses = [Loss(self.row(chunk.gang.queue), chunk.amounts) for chunk in scenario.chunks if not chunk.moved]
         if self._rules is None or not losses:
@@ -301,11 +301,11 @@ class QueueShares:
         )
 
     def count(self, entry: Operation | Eviction, sign: int) -> None:
-        """Update the allocations by a step of a trial."""
+        """Update the allocations of queues by one step of a trial."""
         gang, minimums = entry.gang, self.limited.minimums
         self.closing.count(gang, sign * entry.size)
         most = self._session.snapshot.chargeable[:, entry.column]
-        amount = np.minimum(entry.row, most) * entry.size  # as the ledger charges the claim
+        amount = np.minimum(entry.row, most) * entry.size  # the same as the ledger charges for the claim
         self._place(gang, amount, sign, minimums.count(gang.key, self._asked(gang, amount), sign))
         self.models.place(gang.queue, entry.column, sign * self.models.gpus(amount))
         for claim in entry.cls.needs.named:
@@ -316,7 +316,7 @@ class QueueShares:
                 self._place(gang, shared.devices, sign, scale(self._asked(gang, shared.devices), sign), shared)
 
     def _place(self, gang: GangView, amounts: Amounts, sign: int, charge: Vector, claim: Sharing | None = None) -> None:
-        """Change the allocations of the gang's queues, and their usage for limits by `charge`."""
+        """Change the allocations of the gang's queues by `amounts`, and their usage against limits by `charge`."""
         self.allocations.place(self.row(gang.queue), amounts, sign, fixed=self._fixed(gang), others=claim)
         self.limited.place(gang.queue, gang.creator, charge, claim=claim.claim if claim else "")
 

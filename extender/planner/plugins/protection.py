@@ -24,10 +24,10 @@ SYSTEM_CRITICAL = 2_000_000_000
 class MinRuntime(PlainPlugin):
     """Protection of gangs, except pods above the minimum, for some time after their start (`status.startedAt`).
 
-    The plugin follows KAI-Scheduler's. The victim's queue, or the nearest queue above it that sets them, has one
-    minimum time for preemption within the queue and one for reclaim. With `reclaimResolveMethod: lca` (default), the
-    search for the reclaim time starts at the victim's ancestor directly below the lowest queue that it has in common
-    with the reclaimer. With `queue`, the search starts at the victim's own queue.
+    The plugin follows KAI-Scheduler's. There is one minimum time for preemption within the queue, and another one for
+    reclaim. Each is set by the victim's queue, or else by the nearest queue above. With `reclaimResolveMethod: lca`
+    (default), the search for the reclaim time starts at the victim's ancestor directly below the lowest queue that it
+    has in common with the reclaimer. With `queue`, the search starts at the victim's own queue.
     """
 
     name = "minruntime"
@@ -49,7 +49,7 @@ class MinRuntime(PlainPlugin):
         hooks.reclaim_scenario_validator.add(lambda scenario: self._agrees(session, scenario, scenario.gang))
 
     def _may_lose(self, session: Session, victim: GangView, reclaimer: GangView | None) -> bool:
-        """Return True if the gang may lose these pods: pods above its minimum, or all."""
+        """Return True if the victim may lose pods: it has pods above its minimum, or has run for its minimum time."""
         return victim.has_extras or not self._protected(session, victim, reclaimer)
 
     def _agrees(self, session: Session, scenario: Scenario, reclaimer: GangView | None) -> bool:
@@ -80,7 +80,7 @@ class MinRuntime(PlainPlugin):
 
 
 def _from(chain: list[Queue], annotation: str, default_s: float) -> float:
-    """Return the minimum time, in seconds, of the first queue in the chain that has a valid one."""
+    """Return the minimum time, in seconds, of the first queue in the chain whose annotation is valid."""
     for queue in chain:
         if annotation in queue.metadata.annotations:
             with suppress(ValueError):
@@ -100,6 +100,6 @@ class Conformance(PlainPlugin):
 
 
 def needed_by_the_cluster(gang: GangView) -> bool:
-    """Return True if the cluster itself may need this gang's pods, no matter which class the PodGroup has."""
+    """Return True if the cluster itself may need this gang's pods, whatever the PodGroup's priority class."""
     in_system = of_the_system(gang.group.metadata.namespace, "")
     return gang.priority >= SYSTEM_CRITICAL or in_system or any(pod.system for pod in gang.pods)

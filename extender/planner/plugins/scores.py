@@ -81,14 +81,17 @@ class NodePlacement(NodeScore):
 
 
 class GpuPack(NodeScore):
-    """Score that prefers nodes with the fewest free GPUs, above other densities, and the most used GPU of a node."""
+    """Score that prefers nodes with the fewest free GPUs, and the most used GPU of a node.
+
+    It outweighs other densities.
+    """
 
     name = "gpupack"
     _score = staticmethod(binpack)
     _fullest = 1.0
 
     def on_session_open(self, session: Session) -> None:
-        """Register the scores; pods without GPUs get none."""
+        """Register the scores of nodes and GPUs, which apply only to pods with GPUs."""
         super().on_session_open(session)
         session.hooks.gpu_order.add(lambda _cls, _column, used: used * (self._fullest * DENSITY / WHOLE))
 
@@ -108,7 +111,7 @@ class GpuSpread(GpuPack):
 
 
 class GpuSharingOrder(NodeScore):
-    """Score for pods that share GPUs: prefers nodes on which a partly used GPU has enough left."""
+    """Score for pods that share GPUs: prefers nodes where a partly used GPU has enough free capacity for the pod."""
 
     name = "gpusharingorder"
 
@@ -133,7 +136,7 @@ class ResourceType(NodeScore):
 
 
 class NodeAvailability(NodeScore):
-    """Score that prefers nodes on which the pod fits now over nodes whose capacity is still being freed."""
+    """Score that prefers nodes on which the pod fits now to nodes whose capacity is still being freed."""
 
     name = "nodeavailability"
 

@@ -128,7 +128,7 @@ class DomainChoice:
     profile: Profile
 
     def near(self) -> Iterator[NodeSet]:
-        """Yield domains that can hold the part, its members' domains first; then all nodes if no domain is required."""
+        """Yield domains that can hold the part, those with members first; then all nodes, if no domain is required."""
         there = np.array(self.part.columns, dtype=np.int64)
         if len(there):
             yield from self._with_members(there)
@@ -180,8 +180,8 @@ class DomainChoice:
     def _with_members(self, there: Amounts) -> Iterator[NodeSet]:
         """Yield domains that contain placed members: the innermost first, then those with most members of each level.
 
-        If a domain is required, only domains with members are yielded, because new pods must join the others. Members
-        in no domain are ignored.
+        If a domain is required, only domains with members are yielded, because new pods must join the existing members.
+        Members on nodes without a domain are ignored.
         """
         part, hard, tree = self.part, self.reach.hard, self.reach.tree
         if hard:
@@ -229,14 +229,14 @@ class DomainChoice:
 
 
 def _ties(session: Session, demand: Demand) -> Sequence[Tie]:
-    """Return the tie-breakers between domains that hold equally many pods: scores, then free capacity."""
+    """Return the criteria between domains that hold equally many pods: scores first, then free capacity."""
     return cache(partial(_disfavour, session, demand)), cache(partial(_left_over, session, demand))
 
 
 def _disfavour(session: Session, demand: Demand) -> Amounts | None:
     """Return inverted node scores (low is good), multiplied by the number of pods on each node.
 
-    Int64 of shape (nodes,).
+    The result is int64 of shape (nodes,), or None if no plugin distinguishes nodes.
     """
     scores = session.scores(demand.cls)
     if not isinstance(scores, np.ndarray):
@@ -246,7 +246,7 @@ def _disfavour(session: Session, demand: Demand) -> Amounts | None:
 
 
 def _left_over(session: Session, demand: Demand) -> Amounts | None:
-    """Return how much of the pods' dominant resource (largest fraction of the total) is free on each node."""
+    """Return each node's free amount of the resource of which the pods request the largest fraction of the total."""
     row = session.snapshot.row_of(demand.cls)
     asked = np.flatnonzero(row)
     if not len(asked):
@@ -258,7 +258,7 @@ def _left_over(session: Session, demand: Demand) -> Amounts | None:
 
 
 def _others(wanted: WantedPods, columns: Amounts, ordered: Amounts) -> Amounts:
-    """Return the other nodes of a domain, beginning with the neighbours of the filled ones."""
+    """Return the nodes of a domain that are not filled, beginning with the neighbours of filled nodes."""
     chosen = np.zeros(len(wanted.room), dtype=np.bool_)
     chosen[ordered] = True
     left = columns[~chosen[columns]]

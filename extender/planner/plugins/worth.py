@@ -19,7 +19,7 @@ from muster.api.names import VOLCANO_GPU_NUMBER
 from muster.resources.vector import CPU, GPU, WHOLE
 
 LARGE = 1e15
-"""A number that is larger than the score lost on any node on which the pod fits; it keeps scores positive."""
+"""A number larger than any loss of worth on a node on which the pod fits; it is added to keep scores positive."""
 NONE = -1e18
 """Value that stands for the worth of a node on which the pod does not fit."""
 
@@ -58,7 +58,7 @@ class NodeState:
 
     @property
     def arrays(self) -> tuple[Amounts, Amounts, Amounts, Amounts, Amounts]:
-        """All arrays, in the order of their fields."""
+        """All arrays of the state, in the order of its fields."""
         return self.cpu, self.memory, self.gpus, self.unused, self.partly
 
     def __len__(self) -> int:
@@ -67,7 +67,7 @@ class NodeState:
 
     @classmethod
     def from_snapshot(cls, snapshot: Snapshot, columns: Amounts) -> "NodeState":
-        """Return these nodes of a snapshot."""
+        """Return the state of these nodes of a snapshot."""
         axis, free, whole = snapshot.axis, snapshot.free[:, columns], snapshot.allocatable[:, columns]
         devices, none = snapshot.devices.at(columns), np.zeros(len(columns), dtype=np.int64)
         cpu = free[axis[CPU]] if CPU in axis else none
@@ -157,7 +157,7 @@ class Mix:
     def worth_after(self, nodes: NodeState, kind: PodKind) -> Scores:
         """Return the worth of each node once one more pod of this kind uses its best GPUs.
 
-        `NONE` where it does not fit.
+        The result is `NONE` for nodes on which the pod does not fit.
         """
         left = replace(nodes, cpu=nodes.cpu - kind.cpu, memory=nodes.memory - kind.memory)
         fits = (left.cpu >= 0) & (left.memory >= 0)

@@ -15,9 +15,9 @@
 | `verbs` | the constants that kube-scheduler gets from filter and bind |
 | `gangs`, `members`, `relief` | additions of `muster explain`: the progress of a gang or a pod, and relief |
 
-This package makes no decisions. Decisions and objects have a `Reason` (`muster.api.muster.reason`): a code with
-parameters, which programs read and which becomes a sentence for users. These modules define each reason as a constant,
-a text with blanks, or a function whose docstring describes the situation. Messages that only `muster explain` shows are
+This package makes no decisions. Decisions and objects contain a `Reason` (`muster.api.muster.reason`): a code with
+parameters, which programs can read and which is shown to users as a sentence. Each reason is defined as a constant, a
+text with blanks, or a function whose docstring describes the situation. Messages that only `muster explain` shows are
 built as sentences directly. The text of a condition or an Event may change only when the facts change, because each new
 text costs a write. Of Muster's packages, this package imports only `muster.api` and `muster.resources`.
 """

@@ -188,8 +188,8 @@ AWAITS_OWNER = "eviction-awaits-owner"
 def awaits_owner(pods: int, reason: Reason, kind: str, until: str = "") -> str:
     """A whole gang was evicted, and its owner of this kind (empty: no owner) has not created new pods yet.
 
-    The controller of batch Jobs waits longer after each failed pod; `until` (RFC 3339) is the end of its longest wait,
-    and empty if none has failed.
+    The controller of batch Jobs waits longer after each failed pod. `until` (RFC 3339) is the end of its longest
+    possible wait; empty if no pod has failed.
     """
     makes = f"the {kind} creates" if kind else "there are"
     text = f"its {evicted(pods, reason)}; the gang waits until {makes} new pods"
@@ -197,6 +197,6 @@ def awaits_owner(pods: int, reason: Reason, kind: str, until: str = "") -> str:
 
 
 def eviction(reason: Reason) -> str:
-    """Return the first half of `awaits_owner`, for a gang whose owner does not create pods again."""
+    """Return the part of `awaits_owner` that describes the eviction, for a gang whose owner does not re-create pods."""
     params = reason.params
     return f"its {evicted(params['pods'], params['reason'])}" if reason.code == AWAITS_OWNER else str(reason)

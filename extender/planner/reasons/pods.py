@@ -1,4 +1,4 @@
-"""Reasons for waiting that concern pods: missing pods, gated pods, and too many pods that are being placed."""
+"""Reasons for which gangs wait because of pods: missing pods, gated pods, and too many pods that are being placed."""
 
 from collections.abc import Collection, Sequence
 

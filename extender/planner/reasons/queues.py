@@ -61,7 +61,8 @@ _NEVER = {
     "ask for less, or raise its capability",
     GUARANTEED: "queue {queue} has {limit}, and {asked} are asked for at once, which never fit; ask for less",
 }
-"""Codes of refusals of a gang that its queue could not hold even alone, so that it does not help if other gangs end."""
+"""Messages for requests that exceed a limit even when no other gang runs, so that it does not help to wait for other
+gangs."""
 _LIMITS = frozenset({"queue-refusal", "queue-over-user-limit"})
 """Codes of refusals because of limits that only an administrator can change."""
 
@@ -225,7 +226,7 @@ def expected(at: float | None) -> str:
 def reserved(
     nodes: Sequence[str], at: float | None, ending: Sequence[str], patience_s: float, aside: Reason, *, named: bool
 ) -> Reason:
-    """Nodes are reserved for a gang; `aside` is the reason if only its own queue must respect the reservation.
+    """Nodes are reserved for a gang. If only the gang's own queue must respect the reservation, `aside` is the reason.
 
     With `named`, readers may see the names of the gangs that end on these nodes.
 
@@ -252,6 +253,6 @@ def _reserved(
 
 @worded("reservation-in-the-way")
 def in_the_way(reservations: Sequence[tuple[Reason | str, Sequence[str], float | None]]) -> str:
-    """Reservations (gang, nodes and time of each) exclude a gang from nodes that have capacity for it."""
+    """Reservations keep a gang from nodes that have capacity for it; each has its gang, nodes and time."""
     parts = [f"the reservation of {gang} on {listed(nodes)}, {expected(at)}" for gang, nodes, at in reservations]
     return f"it would run into {' and '.join(parts)}"

@@ -47,7 +47,7 @@ _PLANS = {"wait": "stay", "replace": "will be replaced", "restart": "will have t
 
 
 def policy(nodes: str, members: int, policy: str, why: str) -> str:
-    """Return what the policy means for members on faulty nodes, for `muster explain`."""
+    """Return the effect of the repair policy on members on faulty nodes, for `muster explain`."""
     return f"{nodes}: by the policy {policy} its {many(members, 'member')} there {_PLANS[policy]}, as {why}"
 
 

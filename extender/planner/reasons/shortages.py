@@ -21,9 +21,9 @@ NO_ROOM = "no-room"
 _OF_ROOM = frozenset({SCARCE, GPU_PARTS.code})
 """Codes of causes that mean a lack of capacity; other causes are, for example, taints and affinities."""
 _OF_NODES = frozenset({NODE_SELECTOR.code, NODE_AFFINITY.code, TAINT, CORDONED.code})
-"""Codes of causes that lie in the node's own labels, taints and cordon."""
+"""Codes of causes that depend only on the node's own labels, taints and cordon."""
 Wanted = Literal["together", "lost", "extra", "ever"]
-"""The kind of pods that do not fit: pods that start together, lost members, pods above the minimum, or in an empty
+"""The kind of shortage: of pods that start together, of lost members, of pods above the minimum, or even in an empty
 cluster."""
 
 
@@ -64,7 +64,7 @@ class NearestMiss(Struct, frozen=True, rename="camel"):
     whole_nodes: bool
     """True if even an empty node holds at most one such pod."""
     levels: tuple[Level, ...]
-    """Nodes that have some but too little free capacity, those with most first."""
+    """Nodes that have some but too little free capacity, grouped by the free amount, largest first."""
 
     def each(self, pods: int) -> str:
         """Return the size of each of `pods` pods, as ` of 8 nvidia.com/gpu each`; empty if capacity suffices."""

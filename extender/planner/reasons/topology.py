@@ -50,7 +50,7 @@ class Closest(Struct, frozen=True, rename="camel"):
     """The pod set or sub-group; empty for the gang as a whole."""
     topology: str
     level: str
-    """The required level, as users read it."""
+    """The name of the required level, as shown to users."""
     domain: str
     """The domain of that level that holds the most pods; empty if there is none."""
     held: int

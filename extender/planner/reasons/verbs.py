@@ -15,8 +15,8 @@ class VerbReason(StrEnum):
     """Reason for rejecting a filter or bind call; the value is the text that kube-scheduler receives.
 
     The texts are constants: a text that changes between calls would make kube-scheduler re-queue the pod at once, again
-    and again. After an error, kube-scheduler tries again. After a rejection, it tries again only when the cluster
-    changes, so a rejection must be certain.
+    and again. After an error, kube-scheduler tries again by itself. After a rejection, it tries again only when the
+    cluster changes. Therefore the extender rejects a call only if it is certain.
     """
 
     NOT_LEADING = "this Muster extender does not lead (kube-scheduler tries again)"

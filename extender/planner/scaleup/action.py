@@ -1,10 +1,10 @@
-"""The last step of every cycle: autoscalers are asked for nodes for the first gang of each queue that lacks nodes.
+"""The last step of every cycle: requests nodes from autoscalers, for the first gang in each queue that lacks nodes.
 
 Gangs that wait for something other than nodes (their queue, their pods, other gates) are skipped. Gangs that an
 autoscaler cannot help are skipped too. A gang whose last request failed is skipped for a while. A gang whose victims
-will be evicted does not ask for nodes, because it would get capacity twice. The gang's conditions and request are
-withdrawn, unless the request already has nodes. If such nodes arrive before the victims' notice ends, the gang uses
-them and no victim is evicted (`elsewhere`).
+will be evicted requests no nodes, because it would get capacity twice. The conditions and the request of such a gang
+are withdrawn, unless the request already has nodes. If the requested nodes arrive before the victims' notice ends, the
+gang uses them and no victim is evicted (`elsewhere`).
 """
 
 from collections.abc import Iterable, Mapping
@@ -34,7 +34,7 @@ from muster.api.muster.reason import Reason, reason_of
 MOST_CHECKED = 8
 """Maximum number of gangs per queue that are checked in order to find one that can request nodes."""
 Note = tuple[str, Reason]
-"""Reason of the condition (empty if unchanged), and the text to add to its message."""
+"""The reason of a gang's condition (empty if unchanged), and the text to add to the message of the condition."""
 _NODES_EXIST: Note = ("", reasons.scaleup.NODES_EXIST)
 KEPT_S = 10.0
 """Minimum seconds for which a gang's pods request nodes, even if another gang comes first in the meantime: each change
@@ -43,12 +43,12 @@ costs many writes."""
 
 @dataclass(slots=True)
 class _CycleResults:
-    """The results of one cycle so far."""
+    """The requests for nodes that the current cycle has decided so far."""
 
     preferences: ScaleUpPreferences
     existing: ExistingNodes
     asks: dict[str, Mapping[str, int]] = field(default_factory=dict)
-    """Maps a gang's UID and a pod set to the number of pods that ask for nodes."""
+    """Maps a gang's UID and a pod set to the number of pods that request nodes."""
     needed: set[str] = field(default_factory=set)
     """UIDs of gangs whose request is kept."""
     notes: dict[str, Note] = field(default_factory=dict)
@@ -56,9 +56,9 @@ class _CycleResults:
 
 
 class AskForNodes:
-    """The action that asks autoscalers for nodes.
+    """The action that requests nodes from autoscalers.
 
-    The action remembers attempts (start, failures) and the last writes to pods.
+    From cycle to cycle, the action remembers each gang's attempts (start, failures) and the last writes to pods.
     """
 
     name = "scale-up"
@@ -69,7 +69,7 @@ class AskForNodes:
         self._evictions = EvictionAnnotations()
 
     def execute(self, session: Session) -> None:
-        """Admit gangs that ask, decide the writes for autoscalers, and extend the messages of waiting gangs."""
+        """Admit gangs that request nodes, decide the writes for autoscalers, and extend waiting gangs' messages."""
         waits, placed = _waiting(session), map(session.gang, session.snapshot.placed)
         given = {
             gang.uid: (gang, placement) for gang in filter(None, placed) if (placement := awaiting_placement(gang))
@@ -92,10 +92,10 @@ class AskForNodes:
         self._evictions.decide(session)
 
     def _go_through(self, session: Session, kinds: list[list[GangView]], results: _CycleResults) -> None:
-        """Let the first gang of a queue that can ask for nodes do so; gangs that already ask continue for `KEPT_S`.
+        """Let the first gang of a queue that can request nodes do so; existing requests continue for `KEPT_S`.
 
-        A gang that already asks also continues while a gang asks that has failed more often, because that one may fail
-        forever.
+        A gang that already requests nodes also continues while a gang with more failed attempts does so, because that
+        gang may never succeed.
         """
         given, in_vain = False, 0
         queue = kinds[0] if len(kinds) == 1 else session.ordered_gangs([gang for kind in kinds for gang in kind])
@@ -106,7 +106,7 @@ class AskForNodes:
                 given, in_vain = True, max(in_vain, tried.failures)
 
     def _ask(self, session: Session, gang: GangView, results: _CycleResults) -> bool:
-        """Let one gang ask for nodes in its preferred way; return False if it does not ask."""
+        """Request nodes for one gang in its preferred way; return False if it requests none."""
         preference, wanted = results.preferences.of(gang), session.ask(gang).nodes
         if note := _hindrance(session, gang, wanted, preference, results):
             if note == _NODES_EXIST:  # the nodes that were added for this gang do not hold all of its pods
@@ -138,7 +138,7 @@ class AskForNodes:
 def _hindrance(
     session: Session, gang: GangView, wanted: Mapping[str, int], preference: ScaleUpPreference, results: _CycleResults
 ) -> Note | None:
-    """Return a note with the reason why the gang cannot ask for nodes; None if it can."""
+    """Return a note with the reason why the gang cannot request nodes; None if it can."""
     if why := preference.complaint or refusal(session, gang, wanted):
         return "", reasons.scaleup.not_asked(why=why)
     if _known(session, gang, wanted, preference) is None and results.existing.hold(gang, wanted):
@@ -194,7 +194,7 @@ def _waiting(session: Session) -> dict[str, Unschedulable]:
 
 
 def _candidates(waits: Iterable[Unschedulable], preferences: ScaleUpPreferences) -> dict[str, list[list[GangView]]]:
-    """Return the first gangs that lack nodes and want to ask, by queue and kind of shortage, in order."""
+    """Return the first gangs that lack nodes and may request them, by queue and kind of shortage, in order."""
     found: dict[tuple[str, Wanted], list[GangView]] = {}
     for decision in waits:
         gang = decision.gang

@@ -1,13 +1,13 @@
 """Reasons not to request nodes: full queues, existing nodes that an autoscaler would use, and failed attempts.
 
 cluster-autoscaler first packs pending pods into the free capacity, one by one and by kube-scheduler's own rules,
-without gangs, topology or avoided nodes. cluster-autoscaler adds no node for pods that fit in this way, so their gang
-does not ask.
+without gangs, topology or avoided nodes. cluster-autoscaler adds no node for pods that fit in this way, so no nodes are
+requested for their gang.
 
 Autoscalers do not report whether they can help a pod. New nodes that hold only a part of a gang cost money while its
-pods request more nodes, and other gangs of its queue wait. Therefore a gang pauses after a request without success,
-longer each time, as after a failed ProvisioningRequest. These pauses are kept only in memory, so that a restarted
-planner begins again.
+pods request more nodes, and other gangs of its queue wait. Therefore a gang pauses after each request without success,
+as after a failed ProvisioningRequest; each pause is longer than the one before. The pauses are kept only in memory, so
+a restarted planner forgets them.
 """
 
 from collections.abc import Container, Hashable, Iterable, Mapping
@@ -35,7 +35,7 @@ def refusal(session: Session, gang: GangView, wanted: Mapping[str, int]) -> Reas
     if refused is not None:
         return reason_of(refused.message)
     for bounds in limited.limits.above(gang.queue):
-        if bounds.unreadable:  # admission was bypassed: the gangs continue, but do not ask for nodes
+        if bounds.unreadable:  # admission was bypassed: the gangs continue, but request no nodes
             return reasons.queues.unreadable_capability(queue=bounds.queue, error=bounds.unreadable)
     asked: Vector = {}
     for classes in members.values():
@@ -55,7 +55,7 @@ class ExistingNodes:
         self._known: dict[Hashable, bool] = {}
 
     def hold(self, gang: GangView, wanted: Mapping[str, int]) -> bool:
-        """Return True if the wanted number of pods of each set of this gang fits, one by one."""
+        """Return True if the wanted number of pods of each pod set of this gang fits, each pod by itself."""
         if any(pod_set.cls is None and wanted[pod_set.name] for pod_set in gang.pod_sets):
             return False
         members = self._session.ask(gang).members(self._session.hooks, wanted)

@@ -68,7 +68,7 @@ class Releases:
         return result
 
     def when(self, columns: NDArray[np.int64], lacking: Amounts) -> float | None:
-        """Return the time when the amounts `lacking`, int64 of shape (resources, columns), are free; None if never."""
+        """Return when the resources in `lacking`, int64 of shape (resources, columns), will be free; None if never."""
         left, place = lacking.copy(), {int(column): position for position, column in enumerate(columns)}
         short = int(np.count_nonzero((left > 0).any(axis=0)))
         if not short:
@@ -141,7 +141,7 @@ def used_by_gangs(
 ) -> Amounts:
     """Return the usage of each node by gangs, int64 of shape (resources, nodes); other pods may never end.
 
-    Pods with the UIDs in `without` do not count.
+    Pods whose UIDs are in `without` are not counted.
     """
     used, pods = np.zeros_like(snapshot.free), list[PodRecord]()
     for gang in snapshot.gangs if gangs is None else gangs:
@@ -160,7 +160,7 @@ def used_by_gangs(
 def used_by_queue(snapshot: Snapshot, queue: str) -> Amounts:
     """Return the usage of each node by a queue's gangs, and by its other pods with an expected end.
 
-    Pods that are being deleted do not count: they end independently of the queue.
+    Pods that are being deleted are not counted, because they end regardless of the queue.
     """
     gangs = (gang for gang in snapshot.gangs if gang.queue == queue)
     used = used_by_gangs(snapshot, gangs, without=snapshot.leaving)

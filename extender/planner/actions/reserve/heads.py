@@ -68,7 +68,7 @@ class HeadReservations:
         self._heads: dict[str, GangView] = {}
         """Maps a queue to its first waiting gang, once `allocate` has reached that gang."""
         self._live: dict[str, Reservation] = {}
-        """By queue."""
+        """Maps a queue to its current reservation."""
         self._views: dict[tuple[str, ...], LeftFree | None] = {}
         """Maps a set of queues, whose reservations a gang must respect, to the capacity that the gang must leave free.
         """
@@ -79,9 +79,10 @@ class HeadReservations:
         self._load(gangs)
 
     def _due(self, gangs: Sequence[GangView]) -> AbstractSet[str]:
-        """Return the gangs for which a search may be repeated.
+        """Return the UIDs of the gangs for which a failed search for a reservation may be repeated.
 
-        If many gangs wait, only half of the searches are repeated ones.
+        If more queues have waiting gangs than one cycle can search for, at most half of the cycle's searches are
+        repeated ones.
         """
         searched = self._searched
         few = len({gang.queue for gang in gangs}) <= SEARCHES_A_CYCLE
@@ -132,7 +133,9 @@ class HeadReservations:
 
     @contextmanager
     def room_for(self, gang: GangView, *, growth: bool = False) -> Iterator[bytes]:
-        """Apply the reservations that this gang must respect, within a `with` block; equal marks mean equal amounts.
+        """Apply the reservations that this gang must respect, within a `with` block.
+
+        Yields a key of the capacity that the gang must leave free; equal keys mean equal capacity.
 
         A started gang that lacks members may use all free capacity, because its running members make no progress
         without them. This exception does not apply to independent pods.
@@ -203,7 +206,7 @@ class HeadReservations:
         return self._why(own) if self._session.inputs.names_others else own.why
 
     def stays(self, gang: GangView) -> None:
-        """Keep the queue position of a gang that is skipped in this cycle, so that later gangs wait behind it."""
+        """Keep the queue position of a gang that this cycle skips, so that later gangs still wait behind it."""
         self._heads.setdefault(gang.queue, gang)
         self._asked.add(gang.uid)
 

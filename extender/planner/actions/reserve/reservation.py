@@ -161,9 +161,8 @@ def earliest(
 def soonest_empty(session: Session, gang: GangView, taken: Amounts, *, of_others: bool) -> Reservation | None:
     """Return a reservation without an expected time, preferably on nodes that gangs use least.
 
-    Returns None if the gang fits nowhere.
-
-    With `of_others`, only capacity of other queues' gangs is expected to become free.
+    Returns None if the gang fits nowhere. With `of_others`, only capacity of other queues' gangs is expected to become
+    free.
     """
     snapshot = session.snapshot
     others = (each for each in snapshot.gangs if each.queue != gang.queue)
@@ -186,9 +185,9 @@ def soonest_empty(session: Session, gang: GangView, taken: Amounts, *, of_others
 
 
 def _first(count: int, tried: Callable[[int], list[Operation] | None]) -> tuple[int, list[Operation]] | None:
-    """Return the lowest number from 0 to count-1 that succeeds, with its result.
+    """Return the lowest number from 0 to `count` - 1 for which `tried` returns a result, with this result.
 
-    If a number succeeds, all higher numbers must succeed too.
+    If there is a result for one number, there must be a result for all higher numbers too.
     """
     result = tried(count - 1) if count else None
     if result is None:
@@ -242,7 +241,7 @@ def _need(session: Session, operations: list[Operation]) -> tuple[NDArray[np.int
 def judged(session: Session, reservation: Reservation) -> Reservation:
     """Return the reservation with the queues that it binds now.
 
-    It binds all queues, or only its own queue for the reason given.
+    The reservation binds all queues, or only its own queue. In the second case, `suspended` has the reason.
     """
     queue, rules, suspended = reservation.gang.queue, session.reservations, NOTHING
     since = _since(session, reservation.gang)
@@ -260,7 +259,8 @@ def judged(session: Session, reservation: Reservation) -> Reservation:
 def _since(session: Session, gang: GangView) -> float:
     """Return the time since when nodes are reserved for the gang.
 
-    It is reset to now when that time and the following pause are over.
+    This time is reset to now once the reservation's maximum duration (`expiry_s`) and the following pause
+    (`patience_s`) are over.
     """
     rules, now = session.reservations, float(floor(session.now))
     known = readable_time(gang.placement.status.reserved_at) if gang.placement else None

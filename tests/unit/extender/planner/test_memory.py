@@ -62,7 +62,7 @@ def test_what_cannot_be_read_is_left_out_alone_with_the_reason(bad: str) -> None
     """Nothing that is read is trusted; the rest of the ConfigMap counts."""
     inputs, [problem] = published_inputs({TIMING: '{"growthDelay":600}', MEMORY: bad, AVOIDED: "{}"})
     assert (inputs.timing, inputs.memory) == (Timing(growth_delay_s=600.0), Memory())
-    assert problem.startswith("memory.json cannot be parsed and is left out: ")
+    assert problem.startswith("memory.json cannot be parsed and is ignored: ")
 
 
 def test_an_unusable_timing_is_the_default() -> None:
