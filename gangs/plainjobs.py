@@ -14,6 +14,7 @@ from muster.api.kubernetes.core import INDEXED_JOBS, Event, IndexedJob, Namespac
 from muster.api.kubernetes.meta import ObjectMeta, OwnerReference, readable_time
 from muster.api.muster.states import ENDED, Facts, Members, State, state_of
 from muster.api.unchecked import mapping
+from muster.api.volcano.flow import JobFlow
 from muster.api.volcano.scheduling import EVICTED, PodGroup
 from muster.workloads.kind import GangRules, WorkloadKind, with_templates
 from muster.workloads.sample import JSON
@@ -118,6 +119,12 @@ def refusal_of(group: PodGroup, pods: Sequence[Pod], refusals: Refusals) -> str:
     times += [each.last_transition_time for each in group.status.conditions if each.reason == EVICTED]
     later = max((readable_time(each) or 0.0 for each in times), default=0.0)
     return _refused(why) if why and len(living) < group.spec.min_member and at >= later else ""
+
+
+def is_blocked(job_flow: JobFlow) -> bool:
+    """Return True for a JobFlow whose next Job cannot be created."""
+    state = job_flow.status.state
+    return bool(state.message) and state.phase not in {"Succeed", "Failed", "Terminating"}
 
 
 def owners(pods: Iterable[Pod]) -> set[str]:

@@ -29,6 +29,7 @@ from muster.api.muster.states import ENDED, STOPPED, WAITING, State, facts_of, s
 from muster.api.names import DEFAULT_QUEUE, QUEUE
 from muster.api.unchecked import value_at
 from muster.api.volcano.batch import Job
+from muster.api.volcano.flow import JOB_FLOWS, JobFlow
 from muster.api.volcano.scheduling import PodGroup
 from muster.volcano import podgroup
 from muster.volcano.tasks import job_minimum
@@ -55,6 +56,8 @@ class RowSources:
     Job."""
     held: list[tuple[WorkloadKind, JSON]] = field(default_factory=list)
     """Held workloads of the kinds in `plainjobs.HELD_KINDS` that the user may read."""
+    job_flows: list[JobFlow] = field(default_factory=list)
+    """JobFlows that the user may read; one whose next Job cannot be created has a row."""
     namespaces: list[Namespace] = field(default_factory=list)
     refusals: plainjobs.Refusals = field(default_factory=dict)
     """Maps an owner's UID to the time and reason of the latest failure to create one of its pods
@@ -163,6 +166,9 @@ def rows(objects: RowSources) -> list[GangRow]:
         if held.queue and uid not in ganged:
             ganged.add(uid)
             found.append(held)
+    for flow in filter(plainjobs.is_blocked, objects.job_flows):
+        owner = OwnerReference.to(JOB_FLOWS, flow.metadata)
+        found.append(_bare(owner, flow.metadata, "Waiting", flow.status.state.message))
     parts = {(row.namespace, row.name) for row in found if row.kind == TRAIN_JOBS.kind}
     for plain in objects.plain_jobs:
         meta, of = plain.metadata, plain.metadata.controller

@@ -16,6 +16,7 @@ from muster.api.kubernetes.core import EVENTS, INDEXED_JOBS, NAMESPACES, NODES, 
 from muster.api.kubernetes.scheduling import COMPOSITE_POD_GROUPS, NATIVE_POD_GROUPS, WORKLOADS, NativePodGroup
 from muster.api.muster.placement import PLACEMENTS
 from muster.api.volcano.batch import JOBS
+from muster.api.volcano.flow import JOB_FLOWS
 from muster.api.volcano.scheduling import EVICTED, POD_GROUPS, TOO_FEW_PODS, PodGroup
 from muster.kube.client import Client
 from muster.kube.errors import Forbidden, NotFound
@@ -44,10 +45,11 @@ def read(client: Client, namespace: str | None) -> RowSources:
 
 
 def read_all(client: Client, namespace: str | None) -> RowSources:
-    """Return the objects of `read`, Jobs and held workloads (even without a gang), and reasons for missing pods."""
+    """Return the objects of `read`, Jobs, JobFlows, held workloads, and reasons for missing pods."""
     objects = read(client, namespace)
     with suppress(Forbidden, NotFound):
         objects.plain_jobs = _listed(client, INDEXED_JOBS, namespace, objects.versions)
+    objects.job_flows = may_list(client, JOB_FLOWS, namespace) or []
     for kind in HELD_KINDS:
         listed = may_list(client, whole(kind.resource), namespace) or ()
         objects.held += ((kind, each) for each in listed if is_held_by_user(kind, each))

@@ -35,5 +35,6 @@ OUTCOMES: dict[str, dict[Verb, str]] = {
     },
     "pods.": {**dict.fromkeys(VERBS, NOT), "cancel": ALL, "move": SUSPENDS["move"]},
     "podgroups.scheduling.volcano.sh": {**dict.fromkeys(VERBS, NOT), "move": IN_PLACE, "priority": IN_PLACE},
+    "jobflows.flow.volcano.sh": {**dict.fromkeys(VERBS, NOT), "cancel": ALL},
 }
 """Kind -> verb -> its outcome for a workload that waits, runs, was evicted, is suspended, and has ended."""

@@ -12,8 +12,9 @@ from typing import Any, Literal, NamedTuple
 from muster.api import names
 from muster.api.limits import whole_number
 from muster.api.unchecked import mapping, value_at
+from muster.api.volcano.flow import JOB_FLOWS, MADE_FOR
 from muster.api.volcano.scheduling import POD_GROUPS
-from muster.workloads.kind import Path, Place, Verbs, WorkloadKind, pod_templates, with_templates
+from muster.workloads.kind import Path, Place, Verbs, WorkloadKind, again, pod_templates, with_templates
 from muster.workloads.sample import JSON
 from muster.workloads.table import KINDS
 
@@ -42,7 +43,24 @@ POD_GROUP = WorkloadKind(
     ),
 )
 """A PodGroup that a user or an operator creates for its own pods."""
-ACTED_ON = (*(kind for kind in KINDS if kind.verbs), POD_GROUP)
+_STEPS = f"-l {MADE_FOR}={{namespace}}.{{name}}"
+JOB_FLOW = WorkloadKind(
+    JOB_FLOWS,
+    templates=(),
+    verbs=Verbs(
+        ended=lambda flow: value_at(flow, ("status", "state", "phase")) in {"Succeed", "Failed"},
+        instead={
+            "hold": f"it cannot be held itself: `muster hold {_STEPS}` holds its Jobs, and later steps wait for them",
+            "release": f"it cannot be held itself: `muster release {_STEPS}` releases its Jobs",
+            "move": again("the Jobs of a JobFlow stay in the queues that admitted them"),
+            "priority": f"`muster priority {_STEPS} --class CLASS` changes its Jobs; for later steps, change the "
+            "JobTemplates",
+            "resize": "resize its Jobs by their own names; for later steps, change the JobTemplates",
+        },
+    ),
+)
+"""A JobFlow, whose Jobs have the pods; a message names it by `namespace` and `name`."""
+ACTED_ON = (*(kind for kind in KINDS if kind.verbs), POD_GROUP, JOB_FLOW)
 """Kinds to which verbs can be applied."""
 
 
@@ -76,7 +94,7 @@ def outcome(kind: WorkloadKind, workload: JSON, condition: Condition, request: V
     """Return the outcome of a verb for a workload of this kind in this state."""
     verbs = kind.verbs or Verbs()
     if why := verbs.instead.get(request.verb):
-        return Outcome(why, refused=True)
+        return Outcome(why.format(**mapping(workload.get("metadata"))), refused=True)
     if condition == "ended" and request.verb != "cancel":
         return Outcome("it has ended, so there is nothing to change: create it again", refused=True)
     try:

@@ -22,6 +22,7 @@ from muster.api.kubernetes.meta import ObjectMeta, OwnerReference, parse_time
 from muster.api.muster.gang import workload_note
 from muster.api.names import CREATED_BY, HELD_REPLICAS, MANAGED, MOVED_TO, QUEUE
 from muster.api.volcano.batch import JOBS, Job
+from muster.api.volcano.flow import FlowState, JobFlow
 from muster.api.volcano.scheduling import EVICTED, NO_ROOM, PodGroup
 from muster.workloads.kind import WorkloadKind
 
@@ -124,6 +125,17 @@ def test_the_priority_that_counts(
         each.spec.priority, each.spec.priority_class_name = value, name
     row = only(groups=[group(spec={"priority_class_name": group_class})], pods=pods)
     assert (row.priority, row.priority_text) == expected
+
+
+def test_a_job_flow_whose_next_job_is_refused() -> None:
+    """It has a row with the reason, until it has ended."""
+    why = "step train: there is no JobTemplate train in namespace ns; create it"
+    flows = [JobFlow(metadata=ObjectMeta(name=phase.lower(), namespace="ns")) for phase in ("Running", "Failed")]
+    for flow in flows:
+        flow.status.state = FlowState(phase="Failed" if flow.metadata.name == "failed" else "Running", message=why)
+    row = only(job_flows=[*flows, JobFlow(metadata=ObjectMeta(name="well", namespace="ns"))])
+    assert (row.title, row.reference) == ("JobFlow running", "jobflow.flow.volcano.sh/running")
+    assert (row.state, row.message) == ("Waiting", why)
 
 
 def test_a_gang_that_runs() -> None:

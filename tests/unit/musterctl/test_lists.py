@@ -94,8 +94,8 @@ def test_gangs_are_listed(muster: Any) -> None:
     head, *found = rows(muster("ps").stdout)
     assert head == ["NAME", "QUEUE", "STATE", "SIZE", "PRIORITY", "AGE", "START", "NODES", "REASON"]
     assert [[row[0], row[1], row[2], row[3], row[4], row[7]] for row in found] == [
-        ["JobSet set (set-a)", "q", "Running", "1/1/1", "3", "n-a"],
-        ["JobSet set (set-b)", "q", "Running", "1/1/1", "3", "n-b"],
+        ["JobSet set (set-a)", "q", "Running", "1/1/1", "0", "n-a"],
+        ["JobSet set (set-b)", "q", "Running", "1/1/1", "0", "n-b"],
     ]
     head, *found = rows(muster("ps", "-a", "-o", "wide").stdout)
     assert [(row[0], row[2], row[head.index("GANG")]) for row in found] == [

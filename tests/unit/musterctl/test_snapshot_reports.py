@@ -246,6 +246,18 @@ def test_why_a_train_job_has_no_job(cluster: Any, server: Server) -> None:
     assert asked.stderr.splitlines()[-1] == "Error: TrainJob fit is blocked: Job fit-0: no"
 
 
+def test_the_next_job_of_a_job_flow_and_its_refusal(cluster: Any, server: Server) -> None:
+    """A JobFlow has no gang; its Jobs have."""
+    state = {"phase": "Running", "message": "step eval: there is no JobTemplate eval in namespace ns; create it"}
+    found = {"metadata": {"name": "flow", "namespace": "ns"}, "spec": {}}
+    found["status"] = {"state": state, "jobStatusList": [{"name": "flow-train"}]}
+    server.answers["GET /apis/flow.volcano.sh/v1alpha1/namespaces/ns/jobflows/flow"] = (200, found, [])
+    asked = cluster("explain", "flow", "-n", "ns")
+    assert asked.stderr.splitlines()[-1] == (
+        f"Error: JobFlow flow is Running: {state['message']}; `muster explain` of its Jobs has more: flow-train"
+    )
+
+
 REF = {"name": "r"}
 
 

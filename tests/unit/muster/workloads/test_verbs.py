@@ -34,13 +34,14 @@ def spec_of(kind: str) -> JSON:
 
 def workload(kind: str, condition: Condition) -> JSON:
     """A workload named `w` whose own fields show this state; the state of its gangs does not affect it."""
-    made: JSON = {"metadata": {"name": "w", "uid": "u"}, "spec": spec_of(kind), "status": {}}
+    made: JSON = {"metadata": {"name": "w", "namespace": "ns", "uid": "u"}, "spec": spec_of(kind), "status": {}}
     row = KINDS[kind].verbs
     assert row
     if condition == "ended":
         ends = [{"type": each, "status": "True"} for each in ("Complete", "Completed")]
         phase = "Succeeded" if kind == "pods." else "Completed"
-        made["status"] = {"conditions": ends, "phase": phase, "state": {"phase": "Completed"}}
+        state = {"phase": "Succeed" if kind.startswith("jobflows") else "Completed"}
+        made["status"] = {"conditions": ends, "phase": phase, "state": state}
     elif condition == "suspended":
         made["status"] = {"state": {"phase": "Aborted"}}
         if row.stop:
@@ -90,8 +91,15 @@ def test_the_outcome_is_stated(kind: str, condition: Condition, verb: Verb, want
     assert told.message
     if told.refused:
         assert any(
-            way in told.message for way in ("create it again", "create", "muster hold", "cannot be held", "there")
+            way in told.message
+            for way in ("create it again", "create", "muster hold", "cannot be held", "there", "its Jobs")
         )
+
+
+def test_a_job_flow_is_held_by_its_jobs() -> None:
+    """A refusal contains the command for them."""
+    told = done("jobflows.flow.volcano.sh", "running", VerbRequest("hold"))
+    assert "`muster hold -l volcano.sh/createdByJobFlow=ns.w` holds its Jobs" in told.message
 
 
 def after(kind: str, condition: Condition, asked: VerbRequest) -> list[JSON]:
@@ -243,7 +251,8 @@ DOCUMENTED = {
     "Deployment": "deployments.apps",
     "LeaderWorkerSet": "leaderworkersets.leaderworkerset.x-k8s.io",
     "Pod": "pods.",
-    "PodGroup of an operator's pods": "podgroups.scheduling.volcano.sh",
+    "PodGroup whose pods an operator creates": "podgroups.scheduling.volcano.sh",
+    "JobFlow": "jobflows.flow.volcano.sh",
 }
 """The first cell of a row -> its kind."""
 
@@ -251,14 +260,11 @@ DOCUMENTED = {
 def test_the_documentation_has_the_same_table() -> None:
     """A cell begins with `no` if the kind never has the verb, and only then."""
     page = (Path(__file__).parents[4] / "docs" / "why.md").read_text(encoding="utf-8")
-    table = page[page.index("| kind | raise:") :].partition("\n\n")[0].splitlines()[2:]
+    table = page[page.index("| kind | `priority`") :].partition("\n\n")[0].splitlines()[2:]
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table]
     assert {row[0] for row in rows} == DOCUMENTED.keys()
     assert {*DOCUMENTED.values()} == KINDS.keys()
-    above: list[str] = []
     for row in rows:
-        cells = [above[at] if cell == "the same" else cell for at, cell in enumerate(row)]
-        above = cells
-        for verbs, cell in zip(COLUMNS, cells[1:], strict=True):
+        for verbs, cell in zip(COLUMNS, row[1:], strict=True):
             refused = {OUTCOMES[DOCUMENTED[row[0]]][verb] == NOT for verb in verbs}
             assert refused == {cell.startswith("no")}, (row[0], verbs, cell)
