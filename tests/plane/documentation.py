@@ -7,14 +7,11 @@ from typing import Final, NamedTuple
 
 REPOSITORY: Final = Path(__file__).parents[2]
 NOTES: Final = "NOTES.txt"
-PAGES: Final = {
-    path.name: path
-    for path in [
-        REPOSITORY / "README.md",
-        *sorted((REPOSITORY / "docs").glob("*.md")),
-        REPOSITORY / "charts/muster/templates" / NOTES,
-    ]
-}
+PAGES: Final = {path.name: path for path in [
+    REPOSITORY / "README.md",
+    *sorted((REPOSITORY / "docs").glob("*.md")),
+    REPOSITORY / "charts/muster/templates" / NOTES,
+]}  # fmt: skip
 _PROGRAMS: Final = frozenset({"muster", "kubectl", "helm", "make", "pip", "python", "curl", "sed", "kube-scheduler"})
 _SHELLS: Final = frozenset({"", "console", "sh", "bash"})
 _FENCE: Final = re.compile(r" *```(\w*)")

@@ -267,14 +267,11 @@ def large_world(he: Hostile) -> None:
     he.create(INDEXED_JOBS, {"metadata": {"name": he.name(), "labels": labels}, "spec": body})
 
 
-DEEDS: dict[str, Deed] = {
-    deed.__name__: deed
-    for deed in (
-        absurd_amounts, absurd_pod_amounts, absurd_numbers, absurd_replicas, many_names, blocked_by_quota,
-        too_many_tasks, forge_placement, foreign_pod, copied_pod, command, endless_gates, groups, endless_restarts,
-        churn, large_world, Hostile.slow_clients, Hostile.post,
-    )
-}  # fmt: skip
+DEEDS: dict[str, Deed] = {deed.__name__: deed for deed in (
+    absurd_amounts, absurd_pod_amounts, absurd_numbers, absurd_replicas, many_names, blocked_by_quota, too_many_tasks,
+    forge_placement, foreign_pod, copied_pod, command, endless_gates, groups, endless_restarts, churn, large_world,
+    Hostile.slow_clients, Hostile.post,
+)}  # fmt: skip
 """What he may try, by name."""
 
 

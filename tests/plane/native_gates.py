@@ -6,13 +6,10 @@ from collections.abc import Mapping, Sequence
 from muster.api.kubernetes.scheduling import COMPOSITE_POD_GROUPS, NATIVE_POD_GROUPS, WORKLOADS
 from musterctl.plane.state import API_SERVER, CONTROLLER_MANAGER, SCHEDULER
 
-GATES = "--feature-gates=" + ",".join(
-    f"{gate}=true"
-    for gate in (
-        "GenericWorkload", "WorkloadWithJob", "TopologyAwareWorkloadScheduling", "DRAWorkloadResourceClaims",
-        "CompositePodGroup",
-    )
-)  # fmt: skip
+GATES = "--feature-gates=" + ",".join(f"{gate}=true" for gate in (
+    "GenericWorkload", "WorkloadWithJob", "TopologyAwareWorkloadScheduling", "DRAWorkloadResourceClaims",
+    "CompositePodGroup",
+))  # fmt: skip
 SERVED = "--runtime-config=scheduling.k8s.io/v1beta1=true,scheduling.k8s.io/v1alpha3=true"
 ARGUMENTS: dict[str, tuple[str, ...]] = {API_SERVER: (GATES, SERVED), CONTROLLER_MANAGER: (GATES,), SCHEDULER: (GATES,)}
 """With all gates of the cluster's own parts on; Muster's kube-scheduler is as it is without."""

@@ -196,16 +196,12 @@ def test_kubectl_sends_the_same(write: Writer, plane: Plane, namespace: str) -> 
         assert write.stored == once
 
 
-POD = {
-    "containers": [
-        {
-            "name": "main",
-            "image": "none",
-            "ports": [{"containerPort": 29500}],
-            "resources": {"limits": {"cpu": "500m"}},
-        }
-    ]
-}
+POD = {"containers": [{
+    "name": "main",
+    "image": "none",
+    "ports": [{"containerPort": 29500}],
+    "resources": {"limits": {"cpu": "500m"}},
+}]}  # fmt: skip
 JOB_SPEC: JSON = {
     "maxRetry": 0,
     "minAvailable": 0,
@@ -241,11 +237,9 @@ MANIFESTS: dict[str, tuple[str, JSON]] = {
     "HyperNode": ("topology.volcano.sh/v1alpha1", {"tier": 1, "members": MEMBERS}),
     "TrainingRuntime": ("trainer.kubeflow.org/v1alpha1", RUNTIME),
     "ClusterTrainingRuntime": ("trainer.kubeflow.org/v1alpha1", RUNTIME),
-    "TrainJob": (
-        "trainer.kubeflow.org/v1alpha1",
-        {"runtimeRef": {"name": "torch-distributed"}, "trainer": TRAINER, "suspend": True, "runtimePatches": PATCHES},
-    ),
-}
+    "TrainJob": ("trainer.kubeflow.org/v1alpha1",
+        {"runtimeRef": {"name": "torch-distributed"}, "trainer": TRAINER, "suspend": True, "runtimePatches": PATCHES}),
+}  # fmt: skip
 """A manifest of each kind, as a user writes it: without what the schema or admission can fill in."""
 
 

@@ -209,14 +209,12 @@ RULES: list[dict[str, Any]] = [
     {"apiGroups": [""], "resources": ["secrets"], "resourceNames": [SECRET[0]], "verbs": ["list", "watch", "patch"]},
     {"apiGroups": [""], "resources": ["events"], "verbs": ["create", "patch"]},
 ]
-CLUSTER_RULES: list[dict[str, Any]] = [
-    {
-        "apiGroups": ["admissionregistration.k8s.io"],
-        "resources": ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"],
-        "resourceNames": [names.WEBHOOKS],
-        "verbs": ["list", "watch", "patch"],
-    }
-]
+CLUSTER_RULES: list[dict[str, Any]] = [{
+    "apiGroups": ["admissionregistration.k8s.io"],
+    "resources": ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"],
+    "resourceNames": [names.WEBHOOKS],
+    "verbs": ["list", "watch", "patch"],
+}]  # fmt: skip
 """What docs/certificates.md says that the controller has to be allowed."""
 
 

@@ -265,25 +265,15 @@ DEVICE: dict[str, Any] = {
     "capacity": {"memory": {"value": "80Gi"}},
 }  # fmt: skip
 EXPRESSIONS = (
-    'A.model == "a100"',
-    'A.model in ["h100", "b200"]',
-    "A.index >= 2 && A.index < 3",
-    "!A.ecc || A.index == 3",
-    'A.driverVersion.isGreaterThan(semver("1.9.5"))',
-    'A.driverVersion.compareTo(semver("1.10.0-rc.1")) < 0',
-    "A.driverVersion.major() == 1 && A.driverVersion.minor() == 10",
-    'device.attributes["other.example.com"].numa == 1',
-    'has(device.attributes["none.example.com"].x)',
-    '"model" in A && !("serial" in A)',
-    'C.memory.isLessThan(quantity("81920Mi"))',
-    'C.memory.compareTo(quantity("0.5e2G")) > 0 && C.memory.isInteger()',
-    'C.memory == quantity("81920Mi")',
-    'A.model.matches("^a[0-9]+$") && A.model.lowerAscii().startsWith("a")',
-    'cel.bind(a, A, a.model == "a100" && a.ecc)',
-    '["a100", "h100"].exists(m, m == A.model)',
-    'A.?serial.orValue("none") == "none"',
-    'device.driver.endsWith("example.com") ? A.index % 2 == 1 : false',
-)
+    'A.model == "a100"', 'A.model in ["h100", "b200"]', "A.index >= 2 && A.index < 3", "!A.ecc || A.index == 3",
+    'A.driverVersion.isGreaterThan(semver("1.9.5"))', 'A.driverVersion.compareTo(semver("1.10.0-rc.1")) < 0',
+    "A.driverVersion.major() == 1 && A.driverVersion.minor() == 10", 'device.attributes["other.example.com"].numa == 1',
+    'has(device.attributes["none.example.com"].x)', '"model" in A && !("serial" in A)',
+    'C.memory.isLessThan(quantity("81920Mi"))', 'C.memory.compareTo(quantity("0.5e2G")) > 0 && C.memory.isInteger()',
+    'C.memory == quantity("81920Mi")', 'A.model.matches("^a[0-9]+$") && A.model.lowerAscii().startsWith("a")',
+    'cel.bind(a, A, a.model == "a100" && a.ecc)', '["a100", "h100"].exists(m, m == A.model)',
+    'A.?serial.orValue("none") == "none"', 'device.driver.endsWith("example.com") ? A.index % 2 == 1 : false',
+)  # fmt: skip
 
 
 def test_expressions_mean_to_us_what_they_mean_to_kube_scheduler(drivers: Drivers, wait_for: WaitFor) -> None:

@@ -32,16 +32,11 @@ PODS = Resource("", "v1", "pods", "Pod", Object)
 
 NAMES = st.sampled_from(["a", "b-2", "main", "istio-proxy"])
 VALUES = st.sampled_from(["", "1", "x y", "$(A)", "é\n", "a" * 300])
-ENV = st.lists(
-    st.one_of(
-        st.builds(
-            lambda name, value: {"name": name, "value": value}, st.sampled_from(["A", "B", "NCCL_DEBUG"]), VALUES
-        ),
-        st.just({"name": "IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}),
-        st.just({"name": "CPUS", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu"}}}),
-    ),
-    max_size=4,
-)
+ENV = st.lists(st.one_of(
+    st.builds(lambda name, value: {"name": name, "value": value}, st.sampled_from(["A", "B", "NCCL_DEBUG"]), VALUES),
+    st.just({"name": "IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}),
+    st.just({"name": "CPUS", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu"}}}),
+), max_size=4)  # fmt: skip
 PORTS = st.lists(
     st.sampled_from(
         [{"containerPort": 29500}, {"containerPort": 8080, "name": "http"}, {"containerPort": 53, "protocol": "UDP"}]

@@ -17,9 +17,7 @@ from muster.kube.client import Client
 from muster.kube.reflector import Reflector
 from musterctl.plane.plane import Plane
 
-_KINDS: tuple[Resource[object], ...] = (
-    CONFIG_MAPS, EVENTS, PODS, PLACEMENTS, POD_GROUPS, QUEUES, JOBS, TRAIN_JOBS,
-)  # fmt: skip
+_KINDS: tuple[Resource[object], ...] = (CONFIG_MAPS, EVENTS, PODS, PLACEMENTS, POD_GROUPS, QUEUES, JOBS, TRAIN_JOBS)
 _SHORTEST = 16
 """Characters: lines that are shorter are no keys."""
 _LOOKS = (re.compile(r"PRIVATE KEY"), re.compile(r"eyJ[\w-]{8,}\.eyJ[\w-]{8,}\."), re.compile(r"Bearer\s+[\w.-]{9,}"))

@@ -21,11 +21,9 @@ CHART: Final = (
     next(images.RELEASE.glob("muster-chart-*.tgz")) if images.RELEASE else checkout.ROOT / "charts" / "muster"
 )
 NAME: Final = "muster"
-IMAGE: Final = (
-    ("image.registry=localhost", "image.repository=muster", f"image.tag={images.MUSTER.partition(':')[2]}")
-    if not images.RELEASE
-    else ()
-)
+IMAGE: Final = ((
+    "image.registry=localhost", "image.repository=muster", f"image.tag={images.MUSTER.partition(':')[2]}",
+) if not images.RELEASE else ())  # fmt: skip
 """Values of the image; the chart of a release has its own."""
 _READY_S: Final = 120.0
 _GONE_S: Final = 60.0

@@ -25,17 +25,10 @@ _HOST = "127.0.0.1"
 _READY_S = 60.0
 _POLL_S = 0.05
 _ANSWER_S = 5.0
-_INSTALLED = frozenset(
-    {
-        "Namespace",
-        "CustomResourceDefinition",
-        "ServiceAccount",
-        "Role",
-        "ClusterRole",
-        "RoleBinding",
-        "ClusterRoleBinding",
-    }
-)
+_INSTALLED = frozenset({
+    "Namespace", "CustomResourceDefinition", "ServiceAccount", "Role", "ClusterRole", "RoleBinding",
+    "ClusterRoleBinding",
+})  # fmt: skip
 """What of the manifests a process outside of the cluster needs as it is."""
 
 

@@ -115,13 +115,10 @@ def absent(client: TrainerClient) -> Answer:
     return answer
 
 
-SCENARIOS: dict[str, Callable[[TrainerClient], Answer]] = {
-    each.__name__: each
-    for each in (
-        runtimes, function, failure, mpi, logs, packages, own_runtime, absent, wishes.options, wishes.torchtune,
-        wishes.full_torchtune, wishes.function_with_all, wishes.nothing_said, wishes.deadline, wishes.patches,
-    )
-}  # fmt: skip
+SCENARIOS: dict[str, Callable[[TrainerClient], Answer]] = {each.__name__: each for each in (
+    runtimes, function, failure, mpi, logs, packages, own_runtime, absent, wishes.options, wishes.torchtune,
+    wishes.full_torchtune, wishes.function_with_all, wishes.nothing_said, wishes.deadline, wishes.patches,
+)}  # fmt: skip
 
 
 def main() -> None:

@@ -19,10 +19,8 @@ def test_an_entry_is_read() -> None:
 
 
 @pytest.mark.parametrize("entry", [
-    'test = "t"\ndate = 2026-11-28\n',
-    'test = "t"\ndate = "2026-11-28"\ncause = "c"\n',
-    'test = "t"\ndate = 2026-11-28T01:02:03\ncause = "c"\n',
-    'test = "t"\ndate = 2026-11-28\ncause = ""\n',
+    'test = "t"\ndate = 2026-11-28\n', 'test = "t"\ndate = "2026-11-28"\ncause = "c"\n',
+    'test = "t"\ndate = 2026-11-28T01:02:03\ncause = "c"\n', 'test = "t"\ndate = 2026-11-28\ncause = ""\n',
     'test = "t"\ndate = 2026-11-28\ncause = "c"\nissue = 3\n',
 ])  # fmt: skip
 def test_half_an_entry_is_refused(entry: str) -> None:

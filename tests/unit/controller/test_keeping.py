@@ -8,9 +8,7 @@ from controller.gangs.rendezvous import mounted_hostfile, mounted_keys
 from muster.api.kubernetes.core import Pod
 from muster.resources.pods import pod_usage
 
-OWNER = {
-    "apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "j", "uid": "j-uid", "controller": True,
-}  # fmt: skip
+OWNER = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "j", "uid": "j-uid", "controller": True}
 CONTAINER = {"name": "main", "env": [{"name": "A", "value": "1"}], "command": ["train"],
              "resources": {"requests": {"cpu": "2"}, "limits": {"nvidia.com/gpu": "1"}}}  # fmt: skip
 

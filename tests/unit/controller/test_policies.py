@@ -111,16 +111,13 @@ def test_from_a_failed_pod_to_the_restart_of_its_task() -> None:
 
 
 EVENTS = st.sampled_from(["PodFailed", "PodEvicted", "PodPending", "TaskCompleted", "TaskFailed", "Unknown"])
-POLICIES = st.lists(
-    st.builds(
-        LifecyclePolicy,
-        action=st.sampled_from(["RestartJob", "RestartTask", "RestartPod", "AbortJob", "TerminateJob", "CompleteJob"]),
-        events=st.lists(EVENTS | st.just("*"), max_size=2),
-        exit_code=st.none() | st.sampled_from([1, 3, 137]),
-        timeout=st.none() | st.sampled_from(["1s", "5m"]),
-    ),
-    max_size=3,
-)
+POLICIES = st.lists(st.builds(
+    LifecyclePolicy,
+    action=st.sampled_from(["RestartJob", "RestartTask", "RestartPod", "AbortJob", "TerminateJob", "CompleteJob"]),
+    events=st.lists(EVENTS | st.just("*"), max_size=2),
+    exit_code=st.none() | st.sampled_from([1, 3, 137]),
+    timeout=st.none() | st.sampled_from(["1s", "5m"]),
+), max_size=3)  # fmt: skip
 CODES = st.sampled_from([(), (3,), (1, 137)])
 REQUESTS = st.builds(JobEvent, event=EVENTS, task=st.sampled_from(["w", "v", ""]), exit_codes=CODES)
 

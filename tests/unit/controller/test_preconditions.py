@@ -302,15 +302,11 @@ CASES = [
     Case("trainjob.report.Reports._note merge_patch", notes_a_checkpoint, UID),
 ]
 MADE = {
-    "certificates.Keeper._store create",
-    "job.effects.PodEffects._create create",
-    "live.find_or_make create",
-    "queues.controller.QueueController._without_queue create",
-    "trainjob.children.ChildSteps._command create",
-    "trainjob.children.ChildSteps._ensure create",
-    "trainjob.report.Reports.accept_report create",
+    "certificates.Keeper._store create", "job.effects.PodEffects._create create", "live.find_or_make create",
+    "queues.controller.QueueController._without_queue create", "trainjob.children.ChildSteps._command create",
+    "trainjob.children.ChildSteps._ensure create", "trainjob.report.Reports.accept_report create",
     "trainjob.runtimes.RuntimeFinder._keep create",
-}
+}  # fmt: skip
 """What is created is refused where its name is taken."""
 BY_NAME = {
     "shipped.Shipped.process apply",  # without force: never over a change of a user

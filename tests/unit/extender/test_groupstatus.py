@@ -61,18 +61,16 @@ DUE: dict[str, tuple[PodGroupStatus, Looks]] = {
     "a loss has to last": (RUNS, [(LOST, 100, 100 + LOSS_LASTS_S), (status("Unknown", failed=1), 101, 110)]),
     "a loss of a gang that did not run is written at once": (status("Pending"), [(LOST, 100, 100)]),
     "an end has to last": (RUNS,
-                           [(status("Completed"), 100, 100 + END_LASTS_S), (status("Completed", failed=1), 101, 101)]),
+        [(status("Completed"), 100, 100 + END_LASTS_S), (status("Completed", failed=1), 101, 101)]),
     "a loss that was made good is forgotten": (RUNS, [(LOST, 100, 110), (RUNS, 101, inf), (LOST, 102, 112)]),
     "another phase is not the one that lasted": (RUNS, [(LOST, 100, 110), (status("Completed"), 104, 105)]),
     "pods wait for other phases": (status("Pending"), [(status("Inqueue"), 100, 100)]),
-    "counts have to rest": (
-        RUNS, [(status("Running", running=late), 100 + late, 100 + late + COUNTS_REST_S) for late in range(1, 5)],
-    ),
+    "counts have to rest": (RUNS,
+        [(status("Running", running=late), 100 + late, 100 + late + COUNTS_REST_S) for late in range(1, 5)]),
     "counts that rest are due when they came": (RUNS,
         [(status("Running", running=1), 100, 101), (status("Running", running=1), 100.5, 101)]),
-    "counts that never rest are written": (
-        RUNS, [(status("Running", running=1), 100, 101), (status("Running", succeeded=1), 104.5, 100 + COUNTS_MAX_S)],
-    ),
+    "counts that never rest are written": (RUNS,
+        [(status("Running", running=1), 100, 101), (status("Running", succeeded=1), 104.5, 100 + COUNTS_MAX_S)]),
     "who looks wants to know why": (status("Inqueue"), [(WAITS, 100, 100)]),
 }  # fmt: skip
 

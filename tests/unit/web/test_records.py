@@ -24,12 +24,8 @@ def pages() -> Pages:
 
 
 @pytest.mark.parametrize("url", [
-    "/api/history",
-    "/api/history?namespace=zzhidden",
-    "/api/history/zzhidden/train",
-    "/api/history/mine/train",
-    "/api/usage?by=namespace,workload",
-    "/api/usage?by=queue&namespace=zzhidden",
+    "/api/history", "/api/history?namespace=zzhidden", "/api/history/zzhidden/train", "/api/history/mine/train",
+    "/api/usage?by=namespace,workload", "/api/usage?by=queue&namespace=zzhidden",
 ])  # fmt: skip
 def test_others_are_in_no_answer(pages: Pages, url: str) -> None:
     """Whatever is asked for, nothing of another namespace is in it."""

@@ -48,9 +48,7 @@ JOB = vcjob(
     ttlSecondsAfterFinished=0,
     networkTopology={"mode": "hard", "highestTierAllowed": 0, "highestTierName": ""},
 )
-OTHER_WORDS = {
-    1: "1", "1000m": "1", "1024Mi": "1Gi", 0.5: "500m", "0.25": "250m", "1h": "1h0m0s", "1.5s": "1500ms",
-}  # fmt: skip
+OTHER_WORDS = {1: "1", "1000m": "1", "1024Mi": "1Gi", 0.5: "500m", "0.25": "250m", "1h": "1h0m0s", "1.5s": "1500ms"}
 WORDS_OF = ("limits", "requests", "overhead", "sizeLimit", "timeout")
 OMITTED = (
     "tty", "workingDir", "value", "hostPort", "readOnly", "subPath", "initialDelaySeconds", "hostNetwork",

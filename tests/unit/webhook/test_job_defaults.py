@@ -54,21 +54,12 @@ def test_malformed_job_passes_unchanged() -> None:
     assert job_defaults()(request(vcjob({"replicas": "two"}))).outcome == "allowed"
 
 
-TASKS = st.lists(
-    st.fixed_dictionaries(
-        {"replicas": st.integers(0, 5)},
-        optional={
-            "name": st.sampled_from(["", "a", "b"]),
-            "minAvailable": st.integers(0, 3),
-            "maxRetry": st.integers(0, 2),
-            "template": st.just(
-                {"metadata": {"annotations": {"unknown/field": "kept"}}, "spec": {"hostNetwork": True}}
-            ),
-        },
-    ),
-    min_size=1,
-    max_size=4,
-)
+TASKS = st.lists(st.fixed_dictionaries({"replicas": st.integers(0, 5)}, optional={
+    "name": st.sampled_from(["", "a", "b"]),
+    "minAvailable": st.integers(0, 3),
+    "maxRetry": st.integers(0, 2),
+    "template": st.just({"metadata": {"annotations": {"unknown/field": "kept"}}, "spec": {"hostNetwork": True}}),
+}), min_size=1, max_size=4)  # fmt: skip
 
 
 @given(TASKS, st.dictionaries(st.sampled_from(["svc", "mpi", "ray"]), st.just(["--x"]), max_size=2), st.integers(0, 3))

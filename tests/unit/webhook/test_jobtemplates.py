@@ -49,11 +49,7 @@ RIGHT = {
 WRONG: list[tuple[JSON, str, str]] = [
     (job_flow(step("a", "a")), "spec.flows[0].dependsOn.targets", "jobflow flow is not dag: a needs a"),
     (job_flow(step("a", "b"), step("b", "a")), "spec.flows[", "jobflow flow is not dag"),
-    (
-        job_flow(step("a", "b")),
-        "spec.flows[0].dependsOn.targets[0]",
-        "jobflow flow is not dag: vertex is not defined",
-    ),
+    (job_flow(step("a", "b")), "spec.flows[0].dependsOn.targets[0]", "jobflow flow is not dag: vertex is not defined"),
     (job_flow(step("B")), "spec.flows[0].name", "must be a DNS label"),
     (job_flow(step("b" * 60)), "spec.flows[0].name", "at most 63 characters"),
     (job_flow(step("a", httpGetList=[{"port": 80}])), "spec.flows[0].dependsOn.probe.httpGetList",
@@ -103,23 +99,11 @@ def test_what_could_never_run_is_refused(document: JSON, path: str, phrase: str)
 
 @pytest.mark.parametrize(
     "document",
-    [
-        *RIGHT.values(),
-        job_flow(),
-        job_flow(step("a"), step("b", "a", "a")),
-        job_template(tasks=[UNNAMED, UNNAMED]),
-        cron_job(schedule="*/5 6-18 * * mon-fri", timeZone="Europe/Berlin", concurrencyPolicy="Replace"),
-    ],
-    ids=[
-        "a diamond",
-        "a JobTemplate",
-        "a CronJob",
-        "no steps",
-        "a target twice",
-        "tasks without names",
-        "in a time zone",
-    ],
-)
+    [*RIGHT.values(), job_flow(), job_flow(step("a"), step("b", "a", "a")), job_template(tasks=[UNNAMED, UNNAMED]),
+        cron_job(schedule="*/5 6-18 * * mon-fri", timeZone="Europe/Berlin", concurrencyPolicy="Replace")],
+    ids=["a diamond", "a JobTemplate", "a CronJob", "no steps", "a target twice", "tasks without names",
+        "in a time zone"],
+)  # fmt: skip
 def test_what_is_right_passes(document: JSON) -> None:
     """Of a JobTemplate the rules of a Job hold; names of tasks may be left out, as in a Job."""
     assert errors(document) == []

@@ -221,16 +221,11 @@ def test_a_pod_of_a_gang_names_the_group_as_which_it_is_published() -> None:
 
 @pytest.mark.parametrize(
     ("obj", "owners"),
-    [
-        (pod(), None),
-        (pod({"muster.dev/min-member": "1"}), None),
-        (pod(MINIMUM), workload(parallelism=1)),
-        (pod(MINIMUM, schedulerName="other"), None),
-        (pod(MINIMUM, evictionResponders=[{"name": "x"}]), None),
-        (pod({**MINIMUM, "scheduling.k8s.io/group-name": "mine"}), None),
-    ],
+    [(pod(), None), (pod({"muster.dev/min-member": "1"}), None), (pod(MINIMUM), workload(parallelism=1)),
+        (pod(MINIMUM, schedulerName="other"), None), (pod(MINIMUM, evictionResponders=[{"name": "x"}]), None),
+        (pod({**MINIMUM, "scheduling.k8s.io/group-name": "mine"}), None)],
     ids=["independent", "one", "one at a time", "another scheduler", "with responders", "in a group of the user's"],
-)
+)  # fmt: skip
 def test_others_name_none(obj: JSON, owners: Any) -> None:
     """Pods that need no others to start, those of other schedulers, and those that the API server would refuse."""
     assert named(obj, owners) is None

@@ -139,15 +139,13 @@ def test_a_pod_group_stays_in_its_pool() -> None:
 
 WRONG = {
     "on a child": (a_queue("new", "team-b", "c"), "root queue 'team-b' belongs to node pool 'b'"),
-    "on a child of the default pool": (
-        a_queue("new", "plain", "b"),
-        "root queue 'plain' belongs to the default node pool",
-    ),
+    "on a child of the default pool": (a_queue("new", "plain", "b"),
+        "root queue 'plain' belongs to the default node pool"),
     "on default": (a_queue("default", pool="b"), "always belongs to the default node pool"),
     "on root": (a_queue("root", pool="b"), "always belongs to the default node pool"),
     "no name": (a_queue("new", pool="B.c"), "lower-case letters"),
     "empty": (a_queue("new", pool=""), "lower-case letters"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", WRONG)

@@ -383,53 +383,27 @@ TREE = tree_of(
 )
 
 WRONG = {
-    "over the parent": (
-        a_queue("new", "team", capability={"cpu": 11}),
-        "spec.capability[cpu]",
-        "ancestor's capability: spec.capability[cpu] of queue team (10000m)",
-    ),
-    "over a grandparent": (
-        a_queue("new", "one", capability={"gpu": 9}),
-        "spec.capability[gpu]",
-        "spec.capability[gpu] of queue team (8)",
-    ),
-    "under a grandchild": (
-        a_queue("one", "team", capability={"gpu": 3}),
-        "spec.capability[gpu]",
-        "queue deep (4), which is below and exceeds its ancestor's capability",
-    ),
-    "deserved of siblings": (
-        a_queue("new", "team", deserved={"cpu": 6}),
-        "spec.deserved[cpu]",
-        "sum of children's deserved (cpu=9000m) exceeds parent's deserved limit (cpu=8000m): spec.",
-    ),
-    "guarantee of siblings": (
-        a_queue("new", "team", deserved={"cpu": 3}, guarantee={"resource": {"cpu": 3}}),
+    "over the parent": (a_queue("new", "team", capability={"cpu": 11}), "spec.capability[cpu]",
+        "ancestor's capability: spec.capability[cpu] of queue team (10000m)"),
+    "over a grandparent": (a_queue("new", "one", capability={"gpu": 9}), "spec.capability[gpu]",
+        "spec.capability[gpu] of queue team (8)"),
+    "under a grandchild": (a_queue("one", "team", capability={"gpu": 3}), "spec.capability[gpu]",
+        "queue deep (4), which is below and exceeds its ancestor's capability"),
+    "deserved of siblings": (a_queue("new", "team", deserved={"cpu": 6}), "spec.deserved[cpu]",
+        "sum of children's deserved (cpu=9000m) exceeds parent's deserved limit (cpu=8000m): spec."),
+    "guarantee of siblings": (a_queue("new", "team", deserved={"cpu": 3}, guarantee={"resource": {"cpu": 3}}),
         "spec.guarantee.resource[cpu]",
-        "sum of children's guarantee (cpu=5000m) exceeds parent's guarantee limit (cpu=4000m)",
-    ),
-    "deserved of children": (
-        a_queue("team", deserved={"cpu": 2}),
-        "spec.deserved[cpu]",
-        "sum of children's deserved (cpu=3000m) exceeds parent's deserved limit (cpu=2000m)",
-    ),
+        "sum of children's guarantee (cpu=5000m) exceeds parent's guarantee limit (cpu=4000m)"),
+    "deserved of children": (a_queue("team", deserved={"cpu": 2}), "spec.deserved[cpu]",
+        "sum of children's deserved (cpu=3000m) exceeds parent's deserved limit (cpu=2000m)"),
     "parent in use": (a_queue("new", "busy"), "spec.parent", "has pods of its own"),
-    "lengths": (
-        a_queue("new", annotations={HIERARCHY: "root/a", WEIGHTS: "1"}),
-        f"metadata.annotations[{WEIGHTS}]",
-        "must have the same length",
-    ),
-    "weights": (
-        a_queue("new", annotations={HIERARCHY: "root/a", WEIGHTS: "1/0"}),
-        f"metadata.annotations[{WEIGHTS}]",
-        "numbers greater than 0",
-    ),
-    "sub path": (
-        a_queue("new", annotations={HIERARCHY: "eng", WEIGHTS: "2"}),
-        f"metadata.annotations[{HIERARCHY}]",
-        "sub path of that of another queue: named has root/eng/dev",
-    ),
-}
+    "lengths": (a_queue("new", annotations={HIERARCHY: "root/a", WEIGHTS: "1"}), f"metadata.annotations[{WEIGHTS}]",
+        "must have the same length"),
+    "weights": (a_queue("new", annotations={HIERARCHY: "root/a", WEIGHTS: "1/0"}), f"metadata.annotations[{WEIGHTS}]",
+        "numbers greater than 0"),
+    "sub path": (a_queue("new", annotations={HIERARCHY: "eng", WEIGHTS: "2"}), f"metadata.annotations[{HIERARCHY}]",
+        "sub path of that of another queue: named has root/eng/dev"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("obj", "path", "words"), WRONG.values(), ids=WRONG.keys())

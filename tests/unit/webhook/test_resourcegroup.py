@@ -145,16 +145,13 @@ def test_markers_go_to_pods_that_a_group_gives_to_muster() -> None:
     assert "resources" not in admitted(pod(annotations={"team": "ops"}), "x", marks=True)["containers"][0]
 
 
-SPECS = st.fixed_dictionaries(
-    {},
-    optional={
-        "nodeSelector": st.sampled_from([{}, {"zone": "b"}, {"zone": "a", "nodetype": "gpu"}]),
-        "affinity": st.sampled_from([{}, AFFINITY]),
-        "tolerations": st.lists(st.sampled_from([TOLERATION, {"key": "size", "value": "big"}, {"key": "mine"}])),
-        "schedulerName": st.sampled_from(["", "default-scheduler", "muster", "volcano", "other"]),
-        "schedulingGates": st.sampled_from([[], [{"name": GATE}], [{"name": "mine"}]]),
-    },
-)
+SPECS = st.fixed_dictionaries({}, optional={
+    "nodeSelector": st.sampled_from([{}, {"zone": "b"}, {"zone": "a", "nodetype": "gpu"}]),
+    "affinity": st.sampled_from([{}, AFFINITY]),
+    "tolerations": st.lists(st.sampled_from([TOLERATION, {"key": "size", "value": "big"}, {"key": "mine"}])),
+    "schedulerName": st.sampled_from(["", "default-scheduler", "muster", "volcano", "other"]),
+    "schedulingGates": st.sampled_from([[], [{"name": GATE}], [{"name": "mine"}]]),
+})  # fmt: skip
 
 
 @given(

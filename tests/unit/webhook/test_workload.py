@@ -35,16 +35,13 @@ def errors(document: JSON, old: JSON | None = None) -> dict[str, str]:
 # What is wrong → the change of the template, the path ("T" for the template's), and words of the message.
 MISTAKES: dict[str, tuple[Change, str, str]] = {
     "reserved env": (env("PET_NNODES"), "T.spec.containers[0].env[0].name",
-                     "is set by Muster for framework torch; remove it"),
+        "is set by Muster for framework torch; remove it"),
     "unknown framework": (labelled("framework", "tortch"), "metadata.labels[muster.dev/framework]", "one of"),
-    "unknown queue": (labelled("queue", "none"), "metadata.labels[muster.dev/queue]",
-                      "unable to find job queue"),
-    "no processes": (annotated("nproc-per-node", "0"), "T.metadata.annotations[muster.dev/nproc-per-node]",
-                     '"0"'),
+    "unknown queue": (labelled("queue", "none"), "metadata.labels[muster.dev/queue]", "unable to find job queue"),
+    "no processes": (annotated("nproc-per-node", "0"), "T.metadata.annotations[muster.dev/nproc-per-node]", '"0"'),
     "minimum above all pods": (annotated("min-member", "9"), "T.metadata.annotations[muster.dev/min-member]",
-                               "from 1 to"),
-    "unknown container": (annotated("inject-into", "x"), "T.metadata.annotations[muster.dev/inject-into]",
-                          '"x"'),
+        "from 1 to"),
+    "unknown container": (annotated("inject-into", "x"), "T.metadata.annotations[muster.dev/inject-into]", '"x"'),
 }  # fmt: skip
 
 

@@ -83,13 +83,10 @@ def finished(world: ExplainWorld) -> None:
     world.gang("a", {"worker": (1, GPU8)}, phase="Completed")
 
 
-@CASES(
-    "failed",
-    words=(
-        "it failed: its 8 pods were evicted: reclaimed by queue speech for a gang of that queue",
-        "; Job was active too long",
-    ),
-)
+@CASES("failed", words=(
+    "it failed: its 8 pods were evicted: reclaimed by queue speech for a gang of that queue",
+    "; Job was active too long",
+))  # fmt: skip
 def evicted_for_good(world: ExplainWorld) -> None:
     """Its pods went for another gang, and its Job gave up."""
     world.nodes(1)

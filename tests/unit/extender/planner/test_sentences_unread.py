@@ -51,10 +51,8 @@ def test_no_sentence_is_read(package: str) -> None:
 
 
 @pytest.mark.parametrize("line", [
-    "if 'empty cluster' in group.why_waiting: pass",
-    "what.summary.removeprefix('it waits: ')",
-    "PATTERN.sub('x', report.message)",
-    "cause.words == 'cordoned'",
+    "if 'empty cluster' in group.why_waiting: pass", "what.summary.removeprefix('it waits: ')",
+    "PATTERN.sub('x', report.message)", "cause.words == 'cordoned'",
     "placement.spec.victims_reason.startswith(REPAIRS)",
 ])  # fmt: skip
 def test_what_reads_a_sentence_is_found(line: str) -> None:

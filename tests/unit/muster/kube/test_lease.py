@@ -190,21 +190,17 @@ Step = tuple[float, str, str, list[str]]
 """Seconds that pass, who meddles with the write of the next turn, and then the holder and the calls so far."""
 
 
-@pytest.mark.parametrize(
-    ("holder", "steps"),
-    [
-        pytest.param("old", [(0, "", "old", []), (15, "other", "other", []), (0, "", "other", []),
-            (15, "", "me", ["up"])],
-            id="both have read that it is free, and the second write names a version that is over"),
-        pytest.param("", [(0, "other", "other", [])], id="of two that make it one leads, as the name is taken then"),
-        pytest.param("", [(0, "", "me", ["up"]), (9, "other", "other", ["up"]), (1, "", "other", ["up", "down"])],
-            id="who has lost it before a renewal goes on until it knows, or until its deadline"),
-        pytest.param("", [(0, "", "me", ["up"]), (9, "", "me", ["up"]), (9, "", "me", ["up"])], id="renewed in time"),
-        pytest.param("", [(0, "", "me", ["up"]), (10, "", "me", ["up", "down"]), (0, "", "me", ["up", "down", "up"])],
-            id="renewed too late, it is won again"),
-        pytest.param("me-too", [(0, "", "me-too", [])], id="a name that begins alike is another one"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("holder", "steps"), [
+    pytest.param("old", [(0, "", "old", []), (15, "other", "other", []), (0, "", "other", []), (15, "", "me", ["up"])],
+        id="both have read that it is free, and the second write names a version that is over"),
+    pytest.param("", [(0, "other", "other", [])], id="of two that make it one leads, as the name is taken then"),
+    pytest.param("", [(0, "", "me", ["up"]), (9, "other", "other", ["up"]), (1, "", "other", ["up", "down"])],
+        id="who has lost it before a renewal goes on until it knows, or until its deadline"),
+    pytest.param("", [(0, "", "me", ["up"]), (9, "", "me", ["up"]), (9, "", "me", ["up"])], id="renewed in time"),
+    pytest.param("", [(0, "", "me", ["up"]), (10, "", "me", ["up", "down"]), (0, "", "me", ["up", "down", "up"])],
+        id="renewed too late, it is won again"),
+    pytest.param("me-too", [(0, "", "me-too", [])], id="a name that begins alike is another one"),
+])  # fmt: skip
 def test_turns_of_a_candidate(holder: str, steps: list[Step]) -> None:
     """It leads from when it is told to start until it is told to stop, and at no other time."""
     candidate = Candidate(holder)

@@ -241,15 +241,12 @@ async def test_the_wait_between_streams_is_short_again_after_progress() -> None:
     assert [call[0] for call in backoff.method_calls[:4]] == ["next", "reset", "next", "next"]
 
 
-@pytest.mark.parametrize(
-    ("may_be_absent", "random", "told", "changes"),
-    [
-        pytest.param(False, 0.9, ("info", "waiting until it can be read"), [("a", "added"), ("old", "deleted")],
-                     id="an installation is under way"),
-        pytest.param(True, 0.0, ("info", "not served by this cluster"), [("old", "deleted"), ("a", "added")],
-                     id="another gate"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("may_be_absent", "random", "told", "changes"), [
+    pytest.param(False, 0.9, ("info", "waiting until it can be read"), [("a", "added"), ("old", "deleted")],
+        id="an installation is under way"),
+    pytest.param(True, 0.0, ("info", "not served by this cluster"), [("old", "deleted"), ("a", "added")],
+        id="another gate"),
+])  # fmt: skip
 async def test_a_kind_that_is_not_served_yet_is_looked_for_again_and_told_once(
     monkeypatch: pytest.MonkeyPatch, *, may_be_absent: bool, random: float, told: tuple[str, str], changes: Told
 ) -> None:

@@ -103,29 +103,26 @@ def spec(**limits: Any) -> PodSpec:
     return msgspec.convert({"containers": [{"name": "main", "resources": {"limits": limits}}]}, PodSpec)
 
 
-@pytest.mark.parametrize(
-    ("annotations", "limits", "errors"),
-    [
-        ({FRACTION: "1.0"}, {}, [f"a[{FRACTION}]: must be more than 0 and less than 1"]),
-        ({FRACTION: "0.0"}, {}, [f"a[{FRACTION}]: must be more than 0"]),
-        ({FRACTION: "0.1234"}, {}, [f"a[{FRACTION}]: must be more than 0"]),
-        ({MEMORY: "0"}, {}, [f"a[{MEMORY}]: must be a whole number of MiB of at least 1"]),
-        ({MEMORY: "500m"}, {}, [f"a[{MEMORY}]: must be a whole number"]),
-        ({MEMORY: "x.Gi"}, {}, [f"a[{MEMORY}]: must be a whole number"]),
-        ({MEMORY: "1073741825"}, {}, [f"a[{MEMORY}]: must be at most 1073741824"]),
-        ({FRACTION: "0.5", MEMORY: "1"}, {}, [f"a[{MEMORY}]: must not be set together with {FRACTION}"]),
-        ({DEVICES: "2"}, {}, [f"a[{DEVICES}]: needs {FRACTION} or {MEMORY}"]),
-        ({FRACTION: "0.5", DEVICES: "0"}, {}, [f"a[{DEVICES}]: must be a whole number of at least 1"]),
-        ({FRACTION: "0.5", DEVICES: "65"}, {}, [f"a[{DEVICES}]: must be at most 64"]),
-        ({FRACTION: "0.5"}, {"nvidia.com/gpu": 1}, [f"a[{FRACTION}]: must not be set together with nvidia.com/gpu"]),
-        ({MEMORY: "5"}, {VOLCANO_MEMORY: 1}, [f"a[{MEMORY}]: must not be set together with {VOLCANO_MEMORY}"]),
-        ({}, {VOLCANO_MEMORY: 1, VOLCANO_NUMBER: 1}, [f"s.containers: must not ask for {VOLCANO_MEMORY} and"]),
-        ({}, {VOLCANO_MEMORY: 2**31}, ["s.containers: must be at most 1073741824"]),
-        ({FRACTION: "0.5", f"{FRACTION}-container-name": "x"}, {},
-         [f"a[{FRACTION}-container-name]: must name one of the pod's containers: main"]),
-        ({FRACTION: "0.5", f"{FRACTION}-container-name": "main"}, {"nvidia.com/gpu": "much"}, []),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("annotations", "limits", "errors"), [
+    ({FRACTION: "1.0"}, {}, [f"a[{FRACTION}]: must be more than 0 and less than 1"]),
+    ({FRACTION: "0.0"}, {}, [f"a[{FRACTION}]: must be more than 0"]),
+    ({FRACTION: "0.1234"}, {}, [f"a[{FRACTION}]: must be more than 0"]),
+    ({MEMORY: "0"}, {}, [f"a[{MEMORY}]: must be a whole number of MiB of at least 1"]),
+    ({MEMORY: "500m"}, {}, [f"a[{MEMORY}]: must be a whole number"]),
+    ({MEMORY: "x.Gi"}, {}, [f"a[{MEMORY}]: must be a whole number"]),
+    ({MEMORY: "1073741825"}, {}, [f"a[{MEMORY}]: must be at most 1073741824"]),
+    ({FRACTION: "0.5", MEMORY: "1"}, {}, [f"a[{MEMORY}]: must not be set together with {FRACTION}"]),
+    ({DEVICES: "2"}, {}, [f"a[{DEVICES}]: needs {FRACTION} or {MEMORY}"]),
+    ({FRACTION: "0.5", DEVICES: "0"}, {}, [f"a[{DEVICES}]: must be a whole number of at least 1"]),
+    ({FRACTION: "0.5", DEVICES: "65"}, {}, [f"a[{DEVICES}]: must be at most 64"]),
+    ({FRACTION: "0.5"}, {"nvidia.com/gpu": 1}, [f"a[{FRACTION}]: must not be set together with nvidia.com/gpu"]),
+    ({MEMORY: "5"}, {VOLCANO_MEMORY: 1}, [f"a[{MEMORY}]: must not be set together with {VOLCANO_MEMORY}"]),
+    ({}, {VOLCANO_MEMORY: 1, VOLCANO_NUMBER: 1}, [f"s.containers: must not ask for {VOLCANO_MEMORY} and"]),
+    ({}, {VOLCANO_MEMORY: 2**31}, ["s.containers: must be at most 1073741824"]),
+    ({FRACTION: "0.5", f"{FRACTION}-container-name": "x"}, {},
+        [f"a[{FRACTION}-container-name]: must name one of the pod's containers: main"]),
+    ({FRACTION: "0.5", f"{FRACTION}-container-name": "main"}, {"nvidia.com/gpu": "much"}, []),
+])  # fmt: skip
 def test_mistakes_have_their_paths(annotations: dict[str, str], limits: dict[str, Any], errors: list[str]) -> None:
     """A quantity that is none is told by another check."""
     found = [f"{error.path}: {error.message}" for error in share_errors(annotations, spec(**limits), "a", "s")]

@@ -13,11 +13,9 @@ from muster.runtime.plugins.mpi_settings import HOSTFILE
 
 JSON = dict[str, Any]
 RANK_KEYS = (
-    "batch.kubernetes.io/job-completion-index",
-    "apps.kubernetes.io/pod-index",
-    "leaderworkerset.sigs.k8s.io/worker-index",
-    "jobset.sigs.k8s.io/job-index",
-)
+    "batch.kubernetes.io/job-completion-index", "apps.kubernetes.io/pod-index",
+    "leaderworkerset.sigs.k8s.io/worker-index", "jobset.sigs.k8s.io/job-index",
+)  # fmt: skip
 
 
 def as_rank_0(pod: JSON) -> JSON:

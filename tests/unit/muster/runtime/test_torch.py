@@ -82,20 +82,17 @@ def exactly(name: str, of: str, **fields: Any) -> JSON:
 GPUS, NICS = exactly("gpus", "gpu.example.com", count=4), exactly("nics", "rdma.example.com", count=8)
 
 
-@pytest.mark.parametrize(
-    ("claims", "of", "limits", "processes", "slots"),
-    [
-        (claim_of(exactly("one", "fast")), "", {}, "1", 1),
-        (claim_of(GPUS), "", {}, "4", 4),
-        (claim_of(GPUS, NICS), "", {}, "4", 4),
-        (claim_of(GPUS, exactly("more", "gpu.example.com")), "more", {}, "1", 1),
-        (claim_of(NICS), "", {"nvidia.com/gpu": 2}, "auto", 2),
-        (claim_of(exactly("all", "gpu.example.com", allocationMode="All")), "", {}, "auto", 1),
-        (claim_of(exactly("watch", "gpu.example.com", adminAccess=True)), "", {}, "8", 8),
-        (claim_of({"name": "a", "firstAvailable": [{"deviceClassName": "gpu", "count": 2}] * 2}), "a/x", {}, "2", 2),
-        (no_claims, "", {}, "auto", 1),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("claims", "of", "limits", "processes", "slots"), [
+    (claim_of(exactly("one", "fast")), "", {}, "1", 1),
+    (claim_of(GPUS), "", {}, "4", 4),
+    (claim_of(GPUS, NICS), "", {}, "4", 4),
+    (claim_of(GPUS, exactly("more", "gpu.example.com")), "more", {}, "1", 1),
+    (claim_of(NICS), "", {"nvidia.com/gpu": 2}, "auto", 2),
+    (claim_of(exactly("all", "gpu.example.com", allocationMode="All")), "", {}, "auto", 1),
+    (claim_of(exactly("watch", "gpu.example.com", adminAccess=True)), "", {}, "8", 8),
+    (claim_of({"name": "a", "firstAvailable": [{"deviceClassName": "gpu", "count": 2}] * 2}), "a/x", {}, "2", 2),
+    (no_claims, "", {}, "auto", 1),
+])  # fmt: skip
 def test_processes_of_claimed_devices(claims: Claims, of: str, limits: JSON, processes: str, slots: int) -> None:
     """The number of devices that the requests ask for; where it is not known, torchrun counts them."""
     one = container(cpu="8", **limits)

@@ -204,19 +204,8 @@ class Readers:
 
 
 HAPPENS = [
-    "start",
-    "start",
-    "start",
-    "create",
-    "bind",
-    "label",
-    "end",
-    "delete",
-    "move",
-    "delete group",
-    "node",
-    "restart",
-]
+    "start", "start", "start", "create", "bind", "label", "end", "delete", "move", "delete group", "node", "restart",
+]  # fmt: skip
 
 
 @settings(max_examples=60, deadline=None)

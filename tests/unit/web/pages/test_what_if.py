@@ -95,18 +95,15 @@ def test_gangs_of_others_that_wait_are_not_named(world: ExplainWorld) -> None:
     assert answer.gangs == []
 
 
-@pytest.mark.parametrize(
-    ("form", "field", "words"),
-    [
-        ({"add_nodes": "many", "like": "node-0"}, "add_nodes", "a whole number"),
-        ({"add_nodes": "9" * 99, "like": "node-0"}, "add_nodes", "a whole number"),
-        ({"add_nodes": "1"}, "like", "give both fields"),
-        ({"like": "node-0"}, "add_nodes", "give both fields"),
-        ({"namespace": "theirs"}, "namespace", "there is ns"),
-        ({"cordon": "a " * 50}, "cordon", "at most"),
-        ({"manifests": "x" * (YAML_BYTES + 1)}, "manifests", "at most"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("form", "field", "words"), [
+    ({"add_nodes": "many", "like": "node-0"}, "add_nodes", "a whole number"),
+    ({"add_nodes": "9" * 99, "like": "node-0"}, "add_nodes", "a whole number"),
+    ({"add_nodes": "1"}, "like", "give both fields"),
+    ({"like": "node-0"}, "add_nodes", "give both fields"),
+    ({"namespace": "theirs"}, "namespace", "there is ns"),
+    ({"cordon": "a " * 50}, "cordon", "at most"),
+    ({"manifests": "x" * (YAML_BYTES + 1)}, "manifests", "at most"),
+])  # fmt: skip
 def test_what_is_wrong_stands_beside_its_field(form: dict[str, str], field: str, words: str) -> None:
     """With a message that contains the correct form; errors are found before the cluster is read."""
     assert words in trial(form, ["ns"]).errors[field]

@@ -130,21 +130,14 @@ def test_what_starts_in_a_cycle_gives_back_to_a_reservation_of_that_cycle(lasts:
 
 @pytest.mark.parametrize(("last", "worth"), [
     pytest.param(None, True, id="the first one"),
-    pytest.param(
-        ReservationSearch(1, 100.0, improving=True, patient=True), True, id="for something else"
-    ),
-    pytest.param(
-        ReservationSearch(1, 0.0, improving=False, patient=True), False, id="nothing has changed"
-    ),
-    pytest.param(
-        ReservationSearch(0, 100.1 - SEARCH_INTERVAL_S, improving=False, patient=True), False, id="a moment ago"
-    ),
-    pytest.param(
-        ReservationSearch(0, 100.0 - SEARCH_INTERVAL_S, improving=False, patient=True), True, id="nodes have changed"
-    ),
-    pytest.param(
-        ReservationSearch(1, 100.0 - SEARCH_INTERVAL_S, improving=False, patient=False), True, id="its patience is over"
-    ),
+    pytest.param(ReservationSearch(1, 100.0, improving=True, patient=True), True, id="for something else"),
+    pytest.param(ReservationSearch(1, 0.0, improving=False, patient=True), False, id="nothing has changed"),
+    pytest.param(ReservationSearch(0, 100.1 - SEARCH_INTERVAL_S, improving=False, patient=True), False,
+        id="a moment ago"),
+    pytest.param(ReservationSearch(0, 100.0 - SEARCH_INTERVAL_S, improving=False, patient=True), True,
+        id="nodes have changed"),
+    pytest.param(ReservationSearch(1, 100.0 - SEARCH_INTERVAL_S, improving=False, patient=False), True,
+        id="its patience is over"),
 ])  # fmt: skip
 def test_a_search_without_success_is_repeated_when_it_may_find_more(
     last: ReservationSearch | None, *, worth: bool

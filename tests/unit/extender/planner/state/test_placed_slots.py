@@ -105,12 +105,10 @@ def happens(world: RepairWorld, key: str, rank: int, what: str) -> None:
 
 @pytest.mark.parametrize("whole", [False, True], ids=["by annotation", "its Job"])
 @settings(max_examples=settings().max_examples * 3 // 5)
-@given(
-    events=st.lists(
-        st.tuples(st.integers(0, 2), st.sampled_from(["ends", "leaves", "gone", "comes", "bound", "elsewhere"])),
-        max_size=10,
-    )
-)
+@given(events=st.lists(st.tuples(
+    st.integers(0, 2),
+    st.sampled_from(["ends", "leaves", "gone", "comes", "bound", "elsewhere"]),
+), max_size=10))  # fmt: skip
 def test_what_a_repair_keeps_is_what_its_objects_say(events: list[tuple[int, str]], *, whole: bool) -> None:
     """Whatever happens to its members, and in which order."""
     world = RepairWorld()

@@ -10,14 +10,11 @@ from extender.planner.state.reserved import ReservedRoom, ReservedRooms
 
 NODES, RESOURCES, NOW, START_S = 4, 2, 100.0, 10.0
 AMOUNTS = st.lists(st.integers(0, 5), min_size=RESOURCES, max_size=RESOURCES)
-ROOMS = st.lists(
-    st.tuples(
-        st.sampled_from([None, 110.0, 150.0, 200.0]),
-        st.dictionaries(st.integers(0, NODES - 1), st.tuples(AMOUNTS, AMOUNTS), min_size=1),
-        st.sampled_from(["", "", "q"]),
-    ),
-    max_size=3,
-)
+ROOMS = st.lists(st.tuples(
+    st.sampled_from([None, 110.0, 150.0, 200.0]),
+    st.dictionaries(st.integers(0, NODES - 1), st.tuples(AMOUNTS, AMOUNTS), min_size=1),
+    st.sampled_from(["", "", "q"]),
+), max_size=3)  # fmt: skip
 CHANGES = st.lists(st.tuples(st.integers(0, NODES - 1), st.none() | AMOUNTS), max_size=4)
 Room = tuple[float | None, dict[int, tuple[list[int], list[int]]], str]
 Change = tuple[int, list[int] | None]
