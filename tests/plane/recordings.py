@@ -203,6 +203,8 @@ class _Requests:
         elif not numbers:  # an eviction first writes the condition DisruptionTarget
             was = before.get("metadata", {}).get("resourceVersion", "")
             numbers = [each for version in (was, "") for each in self._conditions.get((uid, version), [])]
+            # Of two with one version, only that which wrote the condition can succeed.
+            numbers.sort(key=lambda each: each not in self._ended.get(uid, []))
         unanswered = self._unanswered.get((change.kind, meta.get("namespace", ""), meta["name"]), [])
         number = next((number for number in (*numbers, *unanswered) if number in self._unused), None)
         if number is None:

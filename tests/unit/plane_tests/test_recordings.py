@@ -70,6 +70,17 @@ def test_an_eviction_that_is_refused_as_the_pod_changes_has_written_its_conditio
     ]
 
 
+def test_of_two_evictions_of_a_version_the_one_that_succeeds_has_written_the_condition() -> None:
+    """The other one is refused because of it, and may be answered first."""
+    log = [asked("eviction", 409, 1, of=1), asked("eviction", 201, 2, of=1)]
+    assert told([change(1, "LISTED"), change(2), change(3, "DELETED")], log) == [
+        ("LISTED", 1, "", 0, ""),
+        ("", 0, "evict", 409, "1"),
+        ("MODIFIED", 2, "evict", 201, "1"),
+        ("DELETED", 3, "evict", 201, "1"),
+    ]
+
+
 def test_an_eviction_that_came_too_late_has_changed_nothing() -> None:
     """It stands among the changes, at its time."""
     log = [asked("patch", 200, 1, "kube-scheduler", wrote=2), asked("eviction", 409, 2, of=1)]
