@@ -178,6 +178,11 @@ class Recall(Evicting):
     name = "recall"
     borrowers = True
 
+    def execute(self, session: Session) -> None:
+        """Decide Place and MakeRoom for gangs that get their spare slots back; do nothing if no gang holds any."""
+        if session.keepers:
+            super().execute(session)
+
     def worthwhile(self, gang: GangView) -> bool:
         """Return True for a gang whose spare slots are lent."""
         return gang.started and any(borrows(victim, gang) for victim in self.running) if spare_runs_of(gang) else False

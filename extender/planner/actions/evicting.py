@@ -41,8 +41,9 @@ ATTEMPTS = 8
 MOST_VICTIMS = 5_000
 """Maximum number of victims for one gang, because the gang's Placement lists them and must not exceed etcd's object
 size limit."""
-KnownFailures = dict[str, dict[Hashable, Reason]]
-"""Maps a queue, and the priority and shape of a waiting gang, to the rule because of which no victims were found."""
+KnownFailures = dict[tuple[str, Hashable], Reason]
+"""Maps a queue, with the priority and shape of a waiting gang, to the rule because of which no victims were found."""
+_LACKS_CAPACITY = frozenset({NO_ROOM, *FULL_QUEUE})
 _RUNNING = frozenset({GangPhase.WHOLE, GangPhase.STRANDED})
 
 
@@ -71,12 +72,14 @@ class Evicting:
         self._ending = EndingInOrder()
         self._attempts = VictimSearches()
         self._known_failures: KnownFailures = {}
+        self._reported: dict[str, tuple[decisions.Unschedulable, Reason, decisions.Unschedulable]] = {}
+        """Maps the key of a gang to its decision in the last cycle, the added reason, and the extended decision."""
         self._keys: dict[str, Key] = {}
         """Maps the key of a gang to its search key in this cycle."""
 
     def execute(self, session: Session) -> None:
         """Decide Place and MakeRoom for gangs that get capacity from evictions."""
-        waiting = [why for why in session.decided(decisions.Unschedulable) if why.reason in {NO_ROOM, *FULL_QUEUE}]
+        waiting = [why for why in session.decided(decisions.Unschedulable) if why.reason in _LACKS_CAPACITY]
         if not waiting:
             return
         self._catalogue.forget_others(session.snapshot.gangs)
@@ -86,23 +89,31 @@ class Evicting:
         for gang in self.running:
             self.lowest[gang.queue] = min(gang.priority, self.lowest.get(gang.queue, gang.priority))
         self._ending = in_queue_order(session, [why.gang for why in waiting if why.reason == NO_ROOM])
-        before, self._known_failures = self._known_failures, {}
-        tried = self._try_some(session, waiting)
-        more: dict[int, decisions.Unschedulable] = {}
-        for why in waiting if before or any(tried.values()) else ():
-            if why.reason == NO_ROOM and why.gang.key not in self._ending.taken:
-                queue, _, shape = self._key(session, why.gang)
-                failure = tried.get((queue, shape))
-                if failure is None:  # the reason of a failure is kept until the next search
-                    failure = before.get(queue, {}).get(shape, NOTHING)
-                if failure:
-                    self._known_failures.setdefault(queue, {})[shape] = failure
-                    more[id(why)] = replace(why, why=why.why.also(failure))
-        session.decisions = [more.get(id(each), each) for each in session.decisions]  # in scheduling order
+        failures = self._known_failures | self._try_some(session, waiting)
+        self._report(session, waiting, {key: failure for key, failure in failures.items() if failure})
 
-    def _try_some(
-        self, session: Session, waiting: Sequence[decisions.Unschedulable]
-    ) -> dict[tuple[str, Hashable], Reason]:
+    def _report(self, session: Session, waiting: Sequence[decisions.Unschedulable], failures: KnownFailures) -> None:
+        """Add the reasons of failures to the messages of gangs; a reason is kept until the next search."""
+        self._known_failures = {}
+        before, self._reported = self._reported, {}
+        queues = {queue for queue, _ in failures}
+        more: dict[int, decisions.Unschedulable] = {}
+        for why in waiting:
+            gang = why.gang
+            if gang.queue not in queues or why.reason != NO_ROOM or gang.key in self._ending.taken:
+                continue
+            queue, _, shape = self._key(session, gang)
+            if failure := failures.get((queue, shape)):
+                self._known_failures[queue, shape] = failure
+                known = before.get(gang.key)
+                if known is None or known[0] is not why or known[1] is not failure:
+                    known = why, failure, replace(why, why=why.why.also(failure))
+                self._reported[gang.key] = known
+                more[id(why)] = known[2]
+        if more:
+            session.decisions = [more.get(id(each), each) for each in session.decisions]  # in scheduling order
+
+    def _try_some(self, session: Session, waiting: Sequence[decisions.Unschedulable]) -> KnownFailures:
         """Search for victims for gangs in rotation; return the reasons of failures, by queue and shape of the gang."""
         self._attempts.begin(session, self.running)
         hopeless: dict[Hashable, bool] = {}
@@ -111,7 +122,7 @@ class Evicting:
             if why.gang.key not in self._ending.taken and (self.first_alone or self._due(session, why, hopeless))
         ]  # fmt: skip
         key = partial(self._key, session)
-        queues, failed = Counter[str](), dict[tuple[str, Hashable], Reason]()
+        queues, failed = Counter[str](), KnownFailures()
         for why in self._attempts.in_turn(due, None if self.first_alone else key, ATTEMPTS // ATTEMPTS_PER_QUEUE):
             gang = why.gang
             if queues.total() >= ATTEMPTS:
@@ -220,7 +231,7 @@ class Evicting:
         if not ask.least:
             return False
         needs = needs_of(session, gang, ask.chosen(session.hooks))
-        if not needs:
+        if not needs or not (ask.any_members or any(need.usable.any() for need in needs)):
             return False
         with room_of_leaving(session), self._ending.kept_from(session, gang), reservations_kept(session, gang):
             asker = Asker(ask, needs, refused)

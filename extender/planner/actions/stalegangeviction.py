@@ -46,8 +46,9 @@ class StaleGangEviction:
 
 def _is_stale(_session: Session, gang: GangView) -> bool:
     """Return True if a started gang has members, but fewer than its starting minimum, and none has finished."""
-    finished = any(pod_set.gone for pod_set in gang.pod_sets) or any(pod.phase == "Succeeded" for pod in gang.pods)
-    if not gang.started or finished:
+    if not gang.started:
+        return False
+    if any(pod_set.gone for pod_set in gang.pod_sets) or any(pod.phase == "Succeeded" for pod in gang.pods):
         return False
     placed = Counter(pod_set.name for _, _, pod_set in gang.placed_slots() if pod_set is not None)
     return any(pod_set.taken for pod_set in gang.pod_sets) and not _viable(gang, placed)

@@ -67,7 +67,7 @@ class Ordering:
         """Return the sort key of a gang within its queue: the plugins' keys, then the surplus, then the age."""
         known = self._known.get(gang.key)
         if known is None:
-            keys = tuple(key(gang) for key in self._of_jobs)
+            keys = [key(gang) for key in self._of_jobs]
             known = self._known[gang.key] = *keys, self._surplus(gang), gang.created, gang.arrival
         return known
 
@@ -134,11 +134,11 @@ class _Branch:
     def settle(self) -> None:
         """Sort all gangs and queues below this queue, recursively."""
         self._mixed = any(child.queue == self.queue for child in self.below)
-        for position, child in enumerate(self.below):
+        for child in self.below:
             if isinstance(child, _Branch):
                 child.settle()
-            if child.head is not None:
-                self._heap.append((self._key(child, child.head), position, child))
+        there = [(position, child) for position, child in enumerate(self.below) if child.head is not None]
+        self._heap = [(self._key(child, alone=len(there) == 1), position, child) for position, child in there]
         heapq.heapify(self._heap)
         self._take_first()
 
@@ -149,14 +149,18 @@ class _Branch:
         if first.head is None:
             heapq.heappop(self._heap)
         else:
-            heapq.heapreplace(self._heap, (self._key(first, first.head), position, first))
+            key = self._key(first, alone=len(self._heap) == 1)
+            heapq.heapreplace(self._heap, (key, position, first))
         self._take_first()
 
     def _take_first(self) -> None:
         self.head = self._heap[0][2].head if self._heap else None
 
-    def _key(self, turn: "_Leaf | _Branch", head: GangView) -> Key:
-        return self._ordering.compared(head) if self._mixed else self._ordering.queue(turn.queue, head)
+    def _key(self, child: "_Leaf | _Branch", *, alone: bool) -> Key:
+        """Return the sort key of a child with gangs; a child that is alone is not compared."""
+        if alone or child.head is None:
+            return ()
+        return self._ordering.compared(child.head) if self._mixed else self._ordering.queue(child.queue, child.head)
 
 
 def scheduling_order(

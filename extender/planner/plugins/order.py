@@ -62,7 +62,7 @@ class Elastic(PlainPlugin):
             given[entry.gang.key] += sign * entry.size
 
         session.hooks.follow(count)
-        session.hooks.job_order.add(by_key(lambda gang: _stage(gang, given[gang.key])))
+        session.hooks.job_order.add(by_key(lambda gang: _stage(gang, given.get(gang.key, 0))))
 
 
 class SubGroupOrder(PlainPlugin):

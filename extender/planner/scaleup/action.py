@@ -201,7 +201,7 @@ def _candidates(waits: Iterable[Unschedulable], preferences: ScaleUpPreferences)
         if decision.shortage is None or not _lacks_nodes(gang, decision.shortage):
             continue
         kind = (gang.queue, decision.shortage.kind)
-        if len(found.get(kind, ())) < MOST_CHECKED and preferences.of(gang) != NO_SCALE_UP:
+        if len(found.get(kind, ())) < MOST_CHECKED and preferences.of(gang) is not NO_SCALE_UP:
             found.setdefault(kind, []).append(gang)
     queues: dict[str, list[list[GangView]]] = {}
     for (queue, _), gangs in found.items():

@@ -97,6 +97,9 @@ class GangAttempts:
     """Time before which the gang does not request nodes again."""
 
 
+_NONE = GangAttempts()
+
+
 class ScaleUpAttempts:
     """Attempts of gangs with a current or failed request, by UID; times are seconds since the epoch."""
 
@@ -109,7 +112,7 @@ class ScaleUpAttempts:
 
     def of(self, uid: str) -> GangAttempts:
         """Return the attempts of a gang so far."""
-        return self._tried.get(uid) or GangAttempts()
+        return self._tried.get(uid, _NONE)
 
     def give_up(self, uid: str, now: float) -> None:
         """End the attempt of a gang; the gang pauses from now on."""

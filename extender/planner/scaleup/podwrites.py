@@ -11,6 +11,7 @@ Annotations that Muster did not write stay unchanged.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from extender.planner import reasons
 from extender.planner.framework.decisions import AnnotateEviction, SetCondition
@@ -34,8 +35,7 @@ ANNOTATIONS_PER_S = 20.0
 ANNOTATIONS_AT_ONCE = 20.0
 
 
-@dataclass(frozen=True, slots=True)
-class WaitingMessage:
+class WaitingMessage(NamedTuple):
     """The scale-up request of one gang in this cycle."""
 
     gang: GangView

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from typing import Literal, cast, get_args
 
 from extender.planner import reasons
-from extender.planner.state.gangs import GangView
+from extender.planner.state.gangs import GangView, scale_up_of
 from muster.api import names
-from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.muster import safetoevict
 from muster.api.volcano.scheduling import PodGroup, Queue
 from muster.resources.labels import is_domain
@@ -52,14 +51,16 @@ class ScaleUpPreferences:
 
     def __init__(self, queues: Mapping[str, Queue]) -> None:
         self._queues = queues
-        self._of_queues: dict[str, dict[str, str]] = {}
+        self._of_queues: dict[str, tuple[dict[str, str], ScaleUpPreference]] = {}
+        """Maps a queue to its annotations, and to the preference of its gangs without own annotations."""
 
     def of(self, gang: GangView) -> ScaleUpPreference:
         """Return the scale-up preference of a gang."""
-        of_queue = self._of_queues.get(gang.queue)
-        if of_queue is None:
-            of_queue = self._of_queues[gang.queue] = annotated(self._queues, gang.queue, names.SCALE_UP_KEYS)
-        return _read_request(of_queue, _of_workload(gang.group.metadata, gang.pods[0].labels if gang.pods else {}))
+        known = self._of_queues.get(gang.queue)
+        if known is None:
+            of_queue = annotated(self._queues, gang.queue, names.SCALE_UP_KEYS)
+            known = self._of_queues[gang.queue] = of_queue, _read_request(of_queue, {})
+        return _read_request(known[0], gang.scale_up) if gang.scale_up else known[1]
 
 
 def annotated(queues: Mapping[str, Queue], name: str, keys: tuple[str, ...]) -> dict[str, str]:
@@ -89,16 +90,8 @@ def evictable_of(of_queue: Mapping[str, str], group: PodGroup, labels: Mapping[s
     if names.SAFE_TO_EVICT in of_queue:
         value = of_queue[names.SAFE_TO_EVICT]
         return value if value in safetoevict.VALUES else ""
-    mode = {**of_queue, **_of_workload(group.metadata, labels)}.get(names.SCALE_UP, "none")
+    mode = {**of_queue, **scale_up_of(group.metadata, labels)}.get(names.SCALE_UP, "none")
     return "false" if mode in MODES and mode != "none" else ""
-
-
-def _of_workload(meta: ObjectMeta, labels: Mapping[str, str]) -> dict[str, str]:
-    found = {key: meta.annotations[key] for key in names.SCALE_UP_KEYS if key in meta.annotations}
-    for known in (meta.labels, labels):
-        if names.SCALE_UP in known:
-            found.setdefault(names.SCALE_UP, known[names.SCALE_UP])
-    return found
 
 
 def _read_request(of_queue: Mapping[str, str], own: Mapping[str, str]) -> ScaleUpPreference:

@@ -16,7 +16,7 @@ from extender.planner.state.pods import ABOUT_GANG, PodRecord, preemptable
 from extender.planner.state.podset import PodSetView, counting, enough, lower
 from extender.planner.timing import MAX_PLACEMENT_DELAY_S, is_over
 from muster.api import names
-from muster.api.kubernetes.meta import parse_time, readable_time
+from muster.api.kubernetes.meta import ObjectMeta, parse_time, readable_time
 from muster.api.muster.checkpoint import NoticeAnswer, answer_of
 from muster.api.muster.creator import counted_user
 from muster.api.muster.gang import Slot
@@ -82,7 +82,7 @@ class GangView:
         """The class of each pod set."""
         return [pod_set.cls for pod_set in self.pod_sets]
 
-    @property
+    @cached_property
     def all_classes(self) -> list[PodClass | None]:
         """The distinct classes of all pod sets, and of their waiting pods where these differ."""
         waiting = (pod.cls for pod_set in self.pod_sets if pod_set.mixed for pod in pod_set.waiting.values())
@@ -127,6 +127,11 @@ class GangView:
         return {**options, **{key: own[key] for key in ABOUT_GANG if key in own}}
 
     @cached_property
+    def scale_up(self) -> dict[str, str]:
+        """The gang's own settings for autoscalers."""
+        return scale_up_of(self.group.metadata, self.pods[0].labels if self.pods else {})
+
+    @cached_property
     def framework(self) -> str:
         """The framework that a label of the gang's pods names; it numbers the members. Empty without the label."""
         return next((label for pod in self.pods if (label := pod.labels.get(names.FRAMEWORK))), "")
@@ -149,7 +154,7 @@ class GangView:
             [pod.bound_at for pod in self.pods if pod.alive and pod.bound_at is not None], default=None
         )
 
-    @property
+    @cached_property
     def created(self) -> str:
         """Creation time of the PodGroup, RFC 3339 (sorts as text)."""
         return self.group.metadata.creation_timestamp or ""
@@ -215,17 +220,17 @@ class GangView:
         declared, there = self.declared_s, (pod for pod in self.pods if pod.uses_node)
         return self.active or any(pod.runtime.expected_s(declared) is not None for pod in there)
 
-    @property
+    @cached_property
     def pending(self) -> bool:
         """True if the gang's pods may not be created yet, by the phase of its PodGroup."""
         return self.group.status.phase in {"", "Pending"}
 
-    @property
+    @cached_property
     def active(self) -> bool:
         """True if a placement of this gang is active."""
         return self.phase in _ACTIVE
 
-    @property
+    @cached_property
     def taken(self) -> int:
         """Number of members that are bound or have succeeded."""
         return sum(len(pod_set.taken) for pod_set in self.pod_sets)
@@ -240,12 +245,12 @@ class GangView:
         """True if the gang has started and has more members than its minimum."""
         return self.started and self.taken > self.floor.min_member
 
-    @property
+    @cached_property
     def started(self) -> bool:
         """True if the gang has its minimum, or has had it in this run. New members are then placed when they arrive."""
         return self.phase in _STARTED
 
-    @property
+    @cached_property
     def incomplete(self) -> bool:
         """True if some members have a node, but never enough to start; this must not last long."""
         return self.phase in _INCOMPLETE
@@ -367,3 +372,12 @@ class GangView:
         """Return an epoch greater than the epochs of all earlier placements and pins."""
         known = [pod.epoch or 0 for pod in self.pods]
         return max([self.placement.spec.epoch if self.placement else 0, *known]) + 1
+
+
+def scale_up_of(meta: ObjectMeta, labels: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings for autoscalers in a PodGroup's annotations and in its or its pods' labels."""
+    found = {key: meta.annotations[key] for key in names.SCALE_UP_KEYS if key in meta.annotations}
+    for known in (meta.labels, labels):
+        if names.SCALE_UP in known:
+            found.setdefault(names.SCALE_UP, known[names.SCALE_UP])
+    return found
