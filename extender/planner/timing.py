@@ -42,9 +42,11 @@ class Timing(Struct, frozen=True, kw_only=True):
 DEFAULTS: Final = Timing()
 DEADLINE_S: Final = 30.0
 DEADLINE_PER_SLOT_S: Final = 0.1
-"""Seconds per pod from creation to binding on a busy API server: ten pods a second."""
+"""Seconds per slot that are added to the deadline of a placement: a busy API server creates and binds ten pods a
+second."""
 MAX_PLACEMENT_DELAY_S: Final = 600.0
-"""Maximum delay of a gang's next placement after its pods were not created in time, and of its next evictions."""
+"""Maximum delay before a gang is placed again after its pods were not created in time, or before pods are evicted for
+it again."""
 MOST_SLOTS: Final = 20_000
 """Number of slots above which the deadline of a placement does not grow any further."""
 CLOCKS_S: Final = 60.0
@@ -52,21 +54,21 @@ CLOCKS_S: Final = 60.0
 
 
 def arrival_s(slots: int) -> float:
-    """Return the seconds within which the members of this number of slots must arrive."""
+    """Return the time in seconds within which the members for this number of slots must be created and bound."""
     return DEADLINE_S + DEADLINE_PER_SLOT_S * min(slots, MOST_SLOTS)
 
 
 def is_over(until_s: float, now_s: float, most_s: float) -> bool:
     """Return True for a time that has passed or is more than `most_s` ahead.
 
-    Times are set at most `most_s` ahead; a later time means that the clock was set back, and a wait for it would be too
-    long.
+    Times are set at most `most_s` ahead. A later time means that the clock was set back, so that waiting for it would
+    take too long.
     """
     return not now_s < until_s <= now_s + most_s + CLOCKS_S
 
 
 def timing_of(values: Mapping[str, Any]) -> tuple[Timing, list[str]]:
-    """Parse values by their names on the wire; also return a sentence for each unusable value.
+    """Parse values, which have the names of settings files; also return a sentence for each unusable value.
 
     An unusable value is replaced by its default. Unknown names are ignored, because a later version publishes and
     records more values.

@@ -41,7 +41,7 @@ class WaitingMessage(NamedTuple):
     gang: GangView
     why: Reason
     asks: Mapping[str, int] | None = None
-    """Maps a pod set to the number of its pods that ask for nodes; None if none does."""
+    """Maps a pod set to the number of its pods that request nodes; None if no pod does."""
 
 
 class Bucket:
@@ -74,9 +74,9 @@ class _Written:
     view: GangView | None = None
     """The view of the gang when all its pods were last up to date."""
     words: tuple[Reason, Mapping[str, int] | None] = (NOTHING, None)
-    """The reason and the asking pods at that time."""
+    """The reason, and the pods that request nodes, as last written."""
     may_ask: bool = True
-    """True if some pods may still have the condition that asks for nodes."""
+    """True if some pods may still have the condition by which they request nodes."""
 
 
 class PodConditions:
@@ -88,7 +88,7 @@ class PodConditions:
         self._sentences = Bucket(SENTENCES_PER_S, SENTENCES_AT_ONCE)
 
     def writes(self, now: float, messages: Iterable[WaitingMessage]) -> list[SetCondition]:
-        """Return the writes, first for gangs that ask for nodes; `now` is in seconds since the epoch."""
+        """Return the writes, those for gangs that request nodes first; `now` is in seconds since the epoch."""
         self._asks.fill(now)
         self._sentences.fill(now)
         before, self._written = self._written, {}
@@ -123,7 +123,10 @@ class PodConditions:
 
 
 def differences(message: WaitingMessage) -> list[SetCondition]:
-    """Return the conditions to write: the gang's message for its first pod, a reference to it for other asking pods."""
+    """Return the conditions to write.
+
+    The first pod gets the gang's message. Other pods that request nodes get a reference to the first pod.
+    """
     members = gated_pods(message.gang)
     if not members:
         return []

@@ -43,7 +43,7 @@ class ScaleUpPreference:
 
 
 NO_SCALE_UP = ScaleUpPreference()
-"""The preference of gangs that do not ask for nodes."""
+"""The preference of gangs that request no nodes."""
 
 
 class ScaleUpPreferences:
@@ -83,9 +83,10 @@ def safe_to_evict(queues: Mapping[str, Queue], group: PodGroup | None, labels: M
 
 
 def evictable_of(of_queue: Mapping[str, str], group: PodGroup, labels: Mapping[str, str]) -> str:
-    """Return the queue's value if autoscalers know it; otherwise `false` for a gang that asks them for nodes.
+    """Return the queue's value of the eviction annotation, or `false` for a gang that requests nodes; empty for none.
 
-    An autoscaler does not know about gangs, and would end the whole gang by evicting one of its pods.
+    A value that autoscalers do not know counts as none. A gang that requests nodes is protected, because an autoscaler
+    that evicts one pod would end the whole gang.
     """
     if names.SAFE_TO_EVICT in of_queue:
         value = of_queue[names.SAFE_TO_EVICT]

@@ -33,7 +33,7 @@ _ENDS = {"Failed": "ProvisioningFailed", "CapacityRevoked": "CapacityRevoked", "
 
 
 class AutoscalerAnswer(NamedTuple):
-    """The autoscaler's latest answer to a request."""
+    """The autoscaler's latest answer to a ProvisioningRequest, as reported in the conditions of the request."""
 
     reason: str
     """The reason of the gang's condition, a CamelCase word; empty if unchanged."""

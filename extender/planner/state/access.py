@@ -60,7 +60,7 @@ class Access:
             put_entry(self.queues, each, there if own else None)
 
     def _below(self, name: str) -> Iterator[str]:
-        """Yield the queue and all queues below it, each once; for `root`, only the root itself."""
+        """Yield the queue and all its descendants, each once; for `root`, yield only the root itself."""
         waiting, met = [name], set[str]()
         while waiting:
             each = waiting.pop()
@@ -91,7 +91,7 @@ class Access:
 
 
 def parents_of(queues: Mapping[str, Queue]) -> dict[str, str]:
-    """Return the parent of each queue, by queue; empty for the root.
+    """Return a map from each queue to its parent; the root's parent is empty.
 
     A queue whose parent does not exist is a child of the root; so is one queue in each cycle of parents.
     """

@@ -15,7 +15,7 @@ from muster.resources.vector import Vector
 
 Amounts = NDArray[np.int64]
 Mask = NDArray[np.bool_]
-"""A flag for each node or domain."""
+"""A boolean array with one flag per node or domain."""
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 S = TypeVar("S", bound=np.generic)
@@ -23,7 +23,8 @@ CLIP = 2**50
 MAX_SUM = 2**60
 """Maximum of sums over many pods or queues: two such sums still fit into 64 bits."""
 _MAX_SHARE = 2**54
-"""Maximum of one queue's sum: 16 PiB, more than any cluster has, so sums of several queues can be added."""
+"""Maximum of one queue's sum: 16 PiB. This is more than any cluster has, and small enough to add the sums of several
+queues."""
 
 
 def sum_along(axis: dict[str, int], rows: int, sums: Vector) -> Amounts:
@@ -62,7 +63,7 @@ def discard(sets: dict[K, set[V]], key: K, member: V) -> None:
 
 
 def put_member(members: set[K], key: K, *, present: bool) -> None:
-    """Add a member to a set, or remove the member if it is not `present`."""
+    """Add a member to a set, or remove the member from the set if `present` is false."""
     if present:
         members.add(key)
     else:
@@ -80,7 +81,7 @@ def put_entry(table: dict[K, V], key: K, new: V | None) -> V | None:
 
 
 def clipped(amount: int) -> int:
-    """Return a requested quantity as the arrays store it."""
+    """Return a requested quantity, limited to the range that the arrays can store."""
     return max(0, min(amount, CLIP))
 
 

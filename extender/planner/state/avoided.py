@@ -15,7 +15,7 @@ MOST_FAILED = 10_000
 
 
 class FailedMembers:
-    """The newest failed member per gang and node, which counts even if its pod is gone in the next cycle."""
+    """The newest failed member per gang and node, kept even if the pod is gone in the next cycle."""
 
     def __init__(self, most: int = MOST_FAILED) -> None:
         self._of: FIFOCache[str, dict[str, PodRecord]] = FIFOCache(most)
@@ -39,7 +39,7 @@ class FailedMembers:
             self._of[key] = left
 
     def remember(self, key: str, avoided: Iterable[AvoidedNode]) -> None:
-        """Remember the nodes on which members of a gang failed, if there are any."""
+        """Remember the nodes on which members of a gang failed; do nothing if there are no such nodes."""
         entries = tuple(each for each in avoided if each.failures)
         if entries:
             self.remembered[key] = entries
@@ -50,7 +50,7 @@ class FailedMembers:
 
 
 def entries_of(gang: GangView, remembered: Mapping[str, tuple[AvoidedNode, ...]]) -> dict[str, AvoidedNode]:
-    """Return the entries by node in the gang's Placement, or in the Placement of its previous PodGroup."""
+    """Return the avoided nodes, by name, from the Placement of the gang and from that of its previous PodGroup."""
     own = gang.placement.status.avoided if gang.placement else ()
     return {each.node: each for each in (*remembered.get(gang.key, ()), *own)}
 

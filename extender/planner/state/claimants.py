@@ -31,7 +31,8 @@ class Claimants:
 
     `equip` is called with UIDs of pods whose needs may have changed, and `job_changed` with a Job's UID.
 
-    Each `on_*` gets one changed object (None: gone), and returns True if the change may be relevant to scheduling.
+    Each method `on_*` gets one changed object (None if it was deleted). It returns True if the change may be relevant
+    to scheduling.
     """
 
     devices: DeviceTable
@@ -44,7 +45,7 @@ class Claimants:
     users: dict[str, set[str]] = field(default_factory=dict)
     """Maps a claim or claim template to the UIDs of pods that name it."""
     left: dict[str, str] = field(default_factory=dict)
-    """Maps a claim with devices that no pod on a node names to the node of the devices."""
+    """Maps a claim that has devices, but that no pod on a node names, to the node of the devices."""
 
     def on_slice(self, old: ResourceSlice | None, new: ResourceSlice | None) -> bool:
         """Update a ResourceSlice."""
@@ -91,7 +92,7 @@ class Claimants:
             self.ledger.equip(name, inventory.offers(name, own))
 
     def equipped(self, record: PodRecord) -> PodRecord:
-        """Return the pod with the class for its present claims; the same record if the class is unchanged."""
+        """Return the pod's record with the class for its current claims; the same record if the class is unchanged."""
         pod = PodClaims(record.uid, record.claims, record.extended_claim, record.uses_node)
         cls = self.classes.equipped(record.cls, self.devices.needs(pod, record.cls.asked))
         return record if cls is record.cls else replace(record, cls=cls)
@@ -99,7 +100,7 @@ class Claimants:
     def named(self, old: PodRecord | None, new: PodRecord | None) -> None:
         """Update the users of the claims that a pod names, and update the ledger entries of these claims.
 
-        The pod may have got or lost a node.
+        This is also needed when the pod has been bound to a node or has ended.
         """
         record, before, after = new or old, _claims_of(old), _claims_of(new)
         if record is None or not (before or after):
@@ -114,7 +115,8 @@ class Claimants:
     def users_of(self, key: str) -> int:
         """Return the number of users of a claim: pods on nodes, placed slots, and additional users in its status.
 
-        The API allows `MOST_PODS`. A pod that waits for its binding has a placed slot.
+        The API allows at most `MOST_PODS` users of a claim. A pod that waits for its binding is counted by its placed
+        slot.
         """
         counted, claim = sum(self.ledger.users_of_claim(key).values()), self.devices.claims.get(key)
         return counted + sum(map(self._counted_nowhere, claim.users if claim else ()))

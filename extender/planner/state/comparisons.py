@@ -28,7 +28,7 @@ POD = 5
 """Cost, in checks, of finding out with which queries a pod must be compared."""
 CHANGE = 50
 MARK = 5
-"""Cost, in checks, of each mark that a pod gets (`MARK`), and of giving the pod another class (`CHANGE`)."""
+"""Cost, in checks, of adding a mark to a pod (`MARK`), and of changing the pod's class (`CHANGE`)."""
 Reclass = Callable[[PodClass, Labels], tuple[PodClass, int]]
 """Function that returns the current class of pods with this class and labels, and how many checks were needed."""
 
@@ -81,7 +81,7 @@ class Comparisons:
     def hold(self, gang: GangView) -> bool:
         """Return True if the gang's demands are not compared with all pods yet, or its claims are outdated.
 
-        The function `released` is called when this may have changed.
+        The function `released` is called when the gang may no longer have to wait.
         """
         self._take_fresh()
         unequipped = self._unequipped.get(gang.group.metadata.namespace, {})
@@ -181,7 +181,7 @@ class Comparisons:
                 yield from self._steps(namespace, self._adding(namespace, meant))
 
     def _steps(self, namespace: str, reclass: Reclass) -> Iterator[int]:
-        """Give the pods and templates of a namespace their current classes, one per step."""
+        """Update the classes of the pods and templates of a namespace, one per step."""
         for uid in list(self.pods.in_namespace.get(namespace, ())):
             record = self.pods.records.get(uid)
             if record is None:

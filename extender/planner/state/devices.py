@@ -2,8 +2,8 @@
 
 `shared` is int64 of shape (nodes, devices): the thousandths of each device that are used by pods that share GPUs. Pods
 that use whole GPUs are not included, because the kubelet chooses their devices. The resource arrays contain the number
-of unused devices. If the devices of a share are unknown, because Muster did not bind the pod, separate devices are
-counted for it.
+of unused devices. If Muster did not bind a pod, the devices of its share are unknown; separate devices are then counted
+for this share.
 """
 
 from collections.abc import Callable, Mapping
@@ -43,7 +43,7 @@ class Devices:
     unknown: Amounts = field(default_factory=_none)
     """Number of devices used by shares whose device numbers are unknown."""
     counted: Amounts = field(default_factory=_none)
-    """Sum of the shares that are included in the GPU row of the resource arrays, in thousandths."""
+    """Sum of the shares, in thousandths, that the GPU row of the resource arrays includes."""
     pods: Amounts = field(default_factory=_none)
 
     def grow(self, size: int) -> None:
@@ -139,12 +139,12 @@ class Devices:
         return low
 
     def most(self, share: GpuShare, free: Amounts, axis: Mapping[str, int]) -> Amounts:
-        """Return how many pods with this share the free GPU amount of each node allows, int64 of shape (nodes,)."""
+        """Return how many pods with this share fit into the total free GPUs of each node, int64 of shape (nodes,)."""
         room = np.maximum(free[axis[GPU]], 0) // (self.portions(share) * share.devices) if GPU in axis else 0
         return np.where(self.volcano, np.iinfo(np.int64).max, room)
 
     def choose(self, share: GpuShare, column: int, unused: int, order: Order | None = None) -> tuple[int, ...] | None:
-        """Return the devices with the highest scores on which a pod fits; None if there are too few.
+        """Return the devices with the highest scores on which a pod fits; None if there are too few devices.
 
         If a pod needs several devices, those that can hold the most such pods are used first, so that as many pods as
         possible fit.

@@ -36,9 +36,9 @@ class ClaimRef:
     """One entry of a pod's `spec.resourceClaims`."""
 
     key: str = ""
-    """namespace/name of the claim; empty until it is created from the template."""
+    """Namespace and name of the claim, as `namespace/name`; empty until the claim is created from its template."""
     template: str = ""
-    """namespace/name of its template; empty without a template."""
+    """Namespace and name of the claim's template, as `namespace/name`; empty without a template."""
     grouped: bool = False
     """True if the pod is in a native PodGroup, whose pods may share the claim that is created from the template."""
     alone: bool = False
@@ -54,7 +54,7 @@ def claim_refs(spec: PodSpec, namespace: str, pod: Pod | None = None) -> tuple[C
     for claim in spec.resource_claims:
         if claim.resource_claim_template_name:
             name = made.get(claim.name, "")
-            if name is not None:  # an entry without a name needed no claim
+            if name is not None:  # the pod needed no claim for an entry without a name
                 key = f"{namespace}/{name}" if name else ""
                 template = f"{namespace}/{claim.resource_claim_template_name}"
                 refs.append(ClaimRef(key, template, grouped=spec.scheduling_group is not None, alone=alone))
@@ -161,7 +161,7 @@ class DeviceTable:
             self.inventory.uncount(kind, whole=kind in demand.all_of)
 
     def _nodes_of(self, claim: AllocatedClaim) -> set[str]:
-        """Return the node names in the claim's node selector, which allocating devices of a single node sets."""
+        """Return the node names in the claim's node selector, which names the node of allocated single-node devices."""
         terms = claim.nodes.node_selector_terms if claim.nodes else ()
         fields = (each for term in terms for each in term.match_fields)
         return {value for each in fields if each.key == "metadata.name" for value in each.values}
@@ -206,7 +206,10 @@ class DeviceTable:
             sums.share(ref.key, claim.demand, grouped=grouped)
 
     def _add_made(self, sums: Sums, pod: PodClaims, ref: ClaimRef, claim: AllocatedClaim | None) -> None:
-        """Add a claim from a template; while it does not exist, a claim that a group may own is only reported."""
+        """Add a claim from a template.
+
+        A claim that a PodGroup may own is only reported as long as it does not exist.
+        """
         if claim is None and pod.uid and ref.grouped and ClaimRef(template=ref.template) in self.grouped:
             sums.problems.append(reasons.devices.claim_unmade(template=ref.template))
         elif claim is not None and claim.allocated:

@@ -45,5 +45,5 @@ class Exclusions:
         return key
 
     def of_gang(self, key: str) -> str:
-        """Return the gang's own reason, or else the reason of its first excluded pod; empty if there is none."""
+        """Return the reason why the gang, or its first excluded pod, cannot be evaluated; empty if there is none."""
         return self.gangs.get(key) or next(iter(self._of_gang.get(key, {}).values()), "")

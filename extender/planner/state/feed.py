@@ -42,7 +42,8 @@ class Fed:
     optional: bool = False
     """True for a kind of another project, which is not read if its CRD is not installed."""
     newer: bool = False
-    """True for a Kubernetes kind that older API servers do not serve; without it, there are no such objects."""
+    """True for a Kubernetes kind that older API servers do not serve. On such a server, the planner assumes that there
+    are no such objects."""
     pooled: bool = False
     """True if a label of the objects names their node pool, and the API server selects objects by this label."""
 
@@ -82,7 +83,7 @@ def natives_of(
     workloads: Iterable[Workload],
     namespaces: Iterable[Namespace],
 ) -> list[PodGroup]:
-    """Return the native PodGroups that are gangs of Muster, determined from these pods as the planner does."""
+    """Return the native PodGroups that are gangs of Muster, found from these pods in the same way as by the planner."""
     if not natives:
         return []
     state = PlannerState()

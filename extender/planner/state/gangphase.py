@@ -31,14 +31,17 @@ class GangPhase(Enum):
     """Too few members have a node, and no placement is active: the gang must get its missing members soon, or is
     evicted."""
     WHOLE = auto()
-    """The gang has its minimum, or has had it in this run. Until its last member ends, new members are placed when they
-    arrive."""
+    """The gang has its minimum, or has had it earlier in this run. Until the last member ends, new members are placed
+    when they arrive."""
     GROWING = auto()
     """The gang is whole, and a placement is active for later or restarted members."""
 
 
 def phase_of(placement: Placement | None, *, alive: bool, whole: bool) -> GangPhase:
-    """Return the phase of a gang; `alive`: members are on nodes; `whole`: the gang has, or has had, its minimum."""
+    """Return the phase of a gang.
+
+    `alive` is True if members are on nodes. `whole` is True if the gang has its minimum, or has had it in this run.
+    """
     active = placement is not None and placement.status.phase in ACTIVE
     if whole:
         return GangPhase.GROWING if active else GangPhase.WHOLE

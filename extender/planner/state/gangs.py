@@ -48,11 +48,11 @@ class GangView:
     excluded: str = ""
     """Reason why the gang cannot be evaluated, as a sentence for its owner; the view then has only the PodGroup."""
     preempts: bool = True
-    """False if the PriorityClass has the preemptionPolicy Never, so that no pods are evicted for the gang."""
+    """False if the gang's PriorityClass has the preemptionPolicy Never, so that no pods are evicted for the gang."""
     restarts_whole: bool = False
     """True if the gang's Volcano Job restarts as a whole when one of its pods is evicted."""
     retry_spent: bool = False
-    """True if such a restart uses up one of the Job's limited restarts."""
+    """True if a restart after an eviction uses up one of the limited restarts of the gang's Job."""
     compared: bool = field(default=True, init=False)
     """False as long as the gang's demands on other pods are being compared (`state.comparisons`). Until then, the gang
     is not placed."""
@@ -79,7 +79,7 @@ class GangView:
 
     @property
     def classes(self) -> list[PodClass | None]:
-        """The class of each pod set."""
+        """The pod class of each pod set; None for a pod set without pods and template."""
         return [pod_set.cls for pod_set in self.pod_sets]
 
     @cached_property
@@ -140,7 +140,7 @@ class GangView:
     def answers(self) -> tuple[NoticeAnswer, ...]:
         """Annotations about eviction and checkpoints on the PodGroup and on members with a node; usually none.
 
-        Members that are being deleted count too, but pods of an earlier run do not.
+        Members that are being deleted are included, but pods of an earlier run are not.
         """
         answers = [pod.answer for pod in self.pods if pod.answer is not None and pod.uses_node]
         of_group = answer_of(self.group.metadata.annotations)
@@ -168,7 +168,7 @@ class GangView:
     def spares_asked(self) -> Mapping[str, int]:
         """Maps a pod set ("": the largest one) to the number of nodes for which it requests spare slots.
 
-        Empty for most gangs.
+        The map is empty for most gangs.
         """
         return spares_of(self.options)
 
@@ -216,7 +216,7 @@ class GangView:
 
     @cached_property
     def ends(self) -> bool:
-        """True if the expected end of at least one pod with a node is known."""
+        """True if at least one pod of the gang is on a node and has a known expected end."""
         declared, there = self.declared_s, (pod for pod in self.pods if pod.uses_node)
         return self.active or any(pod.runtime.expected_s(declared) is not None for pod in there)
 
@@ -247,7 +247,10 @@ class GangView:
 
     @cached_property
     def started(self) -> bool:
-        """True if the gang has its minimum, or has had it in this run. New members are then placed when they arrive."""
+        """True if the gang has its minimum, or has had it in this run.
+
+        A started gang's new members are placed at once.
+        """
         return self.phase in _STARTED
 
     @cached_property
@@ -262,7 +265,7 @@ class GangView:
 
     @cached_property
     def at_rest(self) -> bool:
-        """True if, until one of the gang's objects changes, nothing remains to be done but to place it."""
+        """True if the only action that the planner may take for the gang is to place it, until its objects change."""
         pinned = any(pod.pinned for pod in self.pods)
         return not (self.active or self.incomplete or pinned or self.outgrew_minimum)
 
@@ -314,7 +317,11 @@ class GangView:
         return self.viable(counts)
 
     def started_with(self) -> StartedWith:
-        """Return the minimum to record: the current one once reached, else the recorded or reached one if lower."""
+        """Return the minimum to record for this run.
+
+        This is the current minimum if the gang has reached it. Otherwise it is the recorded minimum or, without a
+        record, the number of members, but at most the current minimum.
+        """
         counts = self.taken_by_set
         if self.satisfied(counts):
             return self._today
@@ -339,7 +346,7 @@ class GangView:
 
     @property
     def _kept(self) -> StartedWith | None:
-        """The recorded minimum, but at most the current one; None without a record."""
+        """The minimum recorded at the gang's start, but at most the current minimum; None without a record."""
         known = self.placement.status.started_with if self.placement and once_whole(self.placement) else None
         return None if known is None else lower(self._today, known)
 
@@ -350,13 +357,13 @@ class GangView:
 
     @property
     def has_pods(self) -> bool:
-        """True if enough pods of the gang exist to start."""
+        """True if the gang has enough pods to start."""
         return self.satisfied({each.name: len(each.taken.keys() | each.waiting.keys()) for each in self.pod_sets})
 
     def waits_until(self, now: float) -> str:
         """Return the earliest time of the gang's next placement (RFC 3339); empty if it may be placed now.
 
-        The wait also ends when the missing pods have been created.
+        A gang whose pods were not created in time no longer waits once enough pods exist.
         """
         until = self.placement.status.not_before if self.placement else ""
         over = is_over(parse_time(until) or 0.0, now, MAX_PLACEMENT_DELAY_S)

@@ -45,7 +45,7 @@ def is_older(item: Object, known: Object) -> bool:
 
 
 def _check(group: PodGroup, pods: list[PodRecord], job: Job | None, placement: Placement | None) -> None:
-    """Raise LimitError for a gang that exceeds a limit, which happens only if admission was bypassed."""
+    """Raise LimitError for a gang that exceeds a limit. This happens only if admission was bypassed."""
     words = reasons.exclusions
     asked = [(words.MIN_MEMBER, group.spec.min_member, PODS), (words.PODS, len(pods), PODS)]
     if job:
@@ -61,8 +61,8 @@ def _check(group: PodGroup, pods: list[PodRecord], job: Job | None, placement: P
 class Priorities:
     """The PriorityClasses of the cluster, and the priorities of gangs.
 
-    A gang has the priority of its PodGroup, but at most the highest priority of its pods. The reason is that a PodGroup
-    may name any PriorityClass, while the API server checks the class of a pod. For example, a ResourceQuota may allow a
+    A gang has the priority of its PodGroup, but at most the highest priority of its pods. The API server checks the
+    PriorityClass of a pod, whereas a PodGroup may name any PriorityClass. For example, a ResourceQuota may allow a
     namespace only a few pods of a class, or none. Before the pods of a gang exist, the templates of its Job limit its
     priority. Without pods and templates, the limit is the priority of a pod without a class.
     """
@@ -95,7 +95,7 @@ class Priorities:
         return known is None or known.preemption_policy != "Never"
 
     def _of_pod(self, pod: PodRecord) -> int:
-        """Return the priority of the pod. For a pod from a file, it is the priority that the API server would set."""
+        """Return the priority of the pod. A pod from a file has the priority that the API server would set."""
         return self._of_new_pod(pod.priority_class) if pod.priority is None else pod.priority
 
     def _of_new_pod(self, name: str) -> int:
@@ -195,7 +195,7 @@ class GangTable:
         return job is not None and SUCCEEDED in job.status.controlled_resources
 
     def certainly_started(self, key: str, pods: PodTable) -> bool | None:
-        """Return the current `GangView.started`; None if a view must be built to determine it."""
+        """Return the current value of `GangView.started`; None if it can only be determined by building a view."""
         if pods.alive[key] and once_whole(self.placement_of(key)):
             return True
         group, known = self.groups.get(key), self.views.get(key)
@@ -212,8 +212,8 @@ class GangTable:
     def check(self, key: str, pods: list[PodRecord], excluded: str) -> bool:
         """Give these members of a gang their slots and build its view; return True if other slots may be placed.
 
-        This is the case if pods changed their class, got slots, or became evaluable or unevaluable. `excluded` is a
-        known reason to exclude the gang; the method may find a further one.
+        Other slots may be placed if pods changed their class, got slots, or became evaluable or unevaluable. `excluded`
+        is a known reason to exclude the gang; the method may find another reason.
         """
         self.dirty.discard(key)
         group, known = self.groups.get(key), self.views.get(key)
@@ -257,12 +257,12 @@ class GangTable:
 
 
 def _parts_of_gang(job: Job) -> tuple[object, object]:
-    """Return the parts of a Job on which its gang depends."""
+    """Return the fields of a Job on which the view of its gang depends."""
     return job.spec, job.metadata.annotations
 
 
 def _take_in(table: dict[str, T], old: T | None, new: T | None) -> str | None:
-    """Add an object to a table or remove a deleted one; return its key, or None if the change is already known."""
+    """Add an object to a table, or remove a deleted object; return its key, or None if the change is already known."""
     item = new or old
     if item is None:
         return None
@@ -280,7 +280,7 @@ def _take_in(table: dict[str, T], old: T | None, new: T | None) -> str | None:
 def _named_for_one_life(group: PodGroup) -> bool:
     """Return True if pods of an earlier owner with the same name cannot refer to this PodGroup.
 
-    This is the case if the PodGroup has no owner, belongs to a Volcano Job, or has a name that ends with the owner's
+    This applies to a PodGroup that has no owner, belongs to a Volcano Job, or has a name that ends with the owner's
     UID.
     """
     owner = group.metadata.controller
@@ -291,8 +291,8 @@ def _of_owner(group: PodGroup, pods: list[PodRecord]) -> list[PodRecord]:
     """Return the pods that may belong to the gang, without pods of an earlier or later owner with the same name.
 
     A workload that is deleted and created again has, for a while, pods of both incarnations, and the PodGroup of one of
-    them. New pods must not be planned as replacements in a gang that is about to be deleted, and old pods must not
-    count for the new gang.
+    them. New pods must not be planned as replacements in a gang that is about to be deleted. Old pods must not count as
+    members of the new gang.
     """
     owner, kind = group.metadata.controller, row_of(group.metadata.controller)
     if owner is None:

@@ -42,9 +42,9 @@ class Guards:
     def can_be_taken_back(self, gang: GangView) -> bool:
         """Return True if all pods of a gang may be evicted for other gangs, so that the gang may borrow their capacity.
 
-        This excludes gangs with `preemptable: "false"` or a budget of their own (jdb-*), and gangs with a pod that a
-        PodDisruptionBudget counts. The evictions that this budget allows now do not matter: once evicted pods wait, it
-        allows no more.
+        The result is False for gangs with `preemptable: "false"` or a budget of their own (jdb-*), and for gangs with a
+        pod that a PodDisruptionBudget counts. The number of evictions that this budget allows now does not matter: once
+        evicted pods wait, the budget allows no more evictions.
         """
         if not gang.preemptable or not _lets_all_go(gang):
             return False
@@ -61,7 +61,7 @@ class Guards:
 
 
 def own_allowance(gang: GangView, alive: int) -> int | None:
-    """Return how many of its `alive` pods the gang's own budget (annotations jdb-*) allows to evict; else None."""
+    """Return how many of the `alive` pods the gang's own budget (annotations jdb-*) allows to evict; None without."""
     said = gang.group.metadata.annotations
     if JDB_MIN_AVAILABLE in said:
         return alive - _number(said[JDB_MIN_AVAILABLE], gang, up=True)
@@ -71,7 +71,7 @@ def own_allowance(gang: GangView, alive: int) -> int | None:
 
 
 def _lets_all_go(gang: GangView) -> bool:
-    """Return True if the gang's own budget, if there is one, never forbids the eviction of all its pods."""
+    """Return True if the gang has no budget of its own, or one that never forbids the eviction of all its pods."""
     said = gang.group.metadata.annotations
     if JDB_MIN_AVAILABLE in said:
         return _number(said[JDB_MIN_AVAILABLE], gang, up=True) <= 0

@@ -1,11 +1,11 @@
 """The minResources of PodGroups, as charged against the limits of queues.
 
 A PodGroup may request more than its members do. For example, Spark's PodGroup requests the resources of all executors,
-but has only one member, the driver. While such a gang has any pod, it is charged at least its minResources. Quota
-therefore remains for further pods of the gang (Volcano's plugin capacity: inqueue resources). Succeeded members count
-as if they still used their resources. Spare slots count towards minResources, because they become pods of the gang;
-devices of claims are charged in addition. PodGroups that Muster creates, and independent pods, are charged only for
-their pods.
+but has only one member, the driver. While such a gang has any pod, its queue is charged at least the minResources.
+Quota therefore remains for further pods of the gang, like the inqueue resources of Volcano's plugin capacity. Succeeded
+members count as if they still used their resources. Spare slots count towards minResources, because they become pods of
+the gang; devices of claims are charged in addition. PodGroups that Muster creates, and independent pods, are charged
+only for their pods.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,7 +17,7 @@ from muster.workloads.table import holds_min_resources
 
 
 def min_resources(gang: GangView) -> Vector:
-    """Return the minResources of the PodGroup; empty if unreadable (such gangs are excluded elsewhere)."""
+    """Return the minResources of the PodGroup; empty if they cannot be parsed (such gangs are excluded elsewhere)."""
     try:
         return vector(gang.group.spec.min_resources or {})
     except ValueError:
@@ -37,7 +37,7 @@ def floor_of(gang: GangView) -> Vector:
 
 
 class MinResources:
-    """Gangs with minResources, by key: the minimum that each is charged, and the usage of its pods without claims."""
+    """The gangs with minResources, by key: the minimum charge for each, and the usage of its pods without claims."""
 
     def __init__(self) -> None:
         self._floors: dict[str, Vector] = {}
@@ -73,7 +73,7 @@ class MinResources:
         return subtract(self._charge(gang, self._used[gang]), self._used[gang]) if gang in self else {}
 
     def growth(self, gang: str, amounts: Mapping[str, int], sign: int = 1) -> Vector:
-        """Return by how much the gang's charge grows if it gets these resources; with sign -1, if it loses them."""
+        """Return the growth of the gang's charge if its pods get these resources; with sign -1, if they lose them."""
         if gang not in self:
             return scale(amounts, sign)
         used = self._used[gang]

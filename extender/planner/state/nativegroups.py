@@ -2,7 +2,7 @@
 
 In the API, a group does not name its scheduler; only its pods do. Until a pod of the group is known, Muster does not
 touch the group. The gang of a native group has another name than the group. If a Volcano PodGroup has the gang's name
-too, that PodGroup is the gang, and Muster excludes it.
+too, the gang is that PodGroup, and Muster excludes it from scheduling.
 
 A CompositePodGroup (a group of groups) with constraints across its groups is not planned: the groups are excluded.
 """
@@ -27,7 +27,7 @@ MOST_LEVELS = 8
 
 @dataclass(slots=True, eq=False)
 class NativeGroups:
-    """Native groups, by the key of their gang. `gangs` has the gangs of the state; `put` adds or removes a gang.
+    """Native PodGroups, by the key of their gang. `gangs` has the gangs of the state; `put` adds or removes a gang.
 
     `changed` marks a gang whose reason in `excluded` (by key) has changed, and `namespace_queue` returns a namespace's
     queue. `claims_changed` is called with the claims that a group's pods have shared before, and those that they share
@@ -171,8 +171,8 @@ class NativeGroups:
     def _queue(self, key: str, group: NativePodGroup) -> str:
         """Return the gang's queue.
 
-        The first of these that names a queue decides: the nodes, the group, its Workload, its pods (as for their Job),
-        its namespace.
+        The queue is named by the first of these that names one: the nodes, the group, its Workload, its pods (as for
+        their Job), its namespace.
         """
         if held := held_queue(group):
             return held
@@ -191,7 +191,7 @@ def _workload_of(group: NativePodGroup | None) -> str:
 
 
 def _claims_of(group: NativePodGroup | None) -> frozenset[ClaimRef]:
-    """Return the claims that pods of a group share, and the templates of claims that are created for the group."""
+    """Return the claims that the pods of a group share, including the templates of claims created for the group."""
     if group is None:
         return frozenset()
     claims, namespace = group.spec.resource_claims, group.metadata.namespace

@@ -1,4 +1,4 @@
-"""Demands of a pod on the pods around it, (anti-)affinity and topology spread, in the form of queries.
+"""Demands of a pod on other pods, by (anti-)affinity and topology spread constraints, in the form of queries.
 
 The rules are kube-scheduler's. `matchLabelKeys` and `mismatchLabelKeys` are conditions on the pod's own labels, which
 the API server adds to the selectors of a new pod. This module also adds these conditions for templates, which lack
@@ -42,7 +42,7 @@ class Spread:
     honor_affinity: bool
     honor_taints: bool
     empty_selector: bool
-    """True for an empty selector, which counts only the pod to be placed, no existing pods."""
+    """True for an empty selector, which counts only the pod to be placed and no existing pods."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,8 @@ class Neighbours:
     """All demands of one pod on other pods."""
 
     together: Query | None = None
-    """Pods that match every affinity term; for each of `together_keys`, such a pod must be in the same domain."""
+    """Selects the pods that match every affinity term. For each key in `together_keys`, such a pod must be in the same
+    domain."""
     together_keys: tuple[str, ...] = ()
     apart: tuple[AntiAffinityRule, ...] = ()
     spreads: tuple[Spread, ...] = ()
@@ -135,8 +136,8 @@ def neighbours_of(spec: PodSpec, namespace: str, labels: Labels, queries: QueryT
 def rules_of(spec: PodSpec, namespace: str, labels: Labels, queries: QueryTable) -> Neighbours:
     """Return the demands of a pod on a node that affect other pods: the pods that it excludes, within its limits.
 
-    The other demands of the pod no longer matter, because it is already bound. It is not rejected for having too many
-    terms, because it already uses the node.
+    Other demands of the pod are left out, because it is already bound. A pod with too many terms is not rejected,
+    because it already uses the node.
     """
     _, far = _affinities(spec)
     parts, left = {}, CONDITIONS.value

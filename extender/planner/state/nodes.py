@@ -66,14 +66,15 @@ class NodeTable:
         self._free_rows = list(range(ROWS - 1, -1, -1))
         self._free_columns: list[int] = []
         self._rows: WeakKeyDictionary[PodClass, Amounts] = WeakKeyDictionary()
-        """Maps a pod class to the resources of one of its pods on any node, along the present axis."""
+        """Maps a pod class to the resources of one pod of the class, along the current axis; only for classes whose
+        resources are the same on all nodes."""
         self._shared = False
         self._sorted: list[tuple[Key, int]] = []
         """Sort key (by name) and column of each known node, in this order."""
         self._order: Amounts | None = None
 
     def knows(self, node: Node) -> bool:
-        """Return True if no field that is relevant to scheduling has changed, as for a heartbeat."""
+        """Return True if no field that is relevant to scheduling has changed; for example, after a heartbeat."""
         column = self.index.get(node.metadata.name)
         old = self.nodes[column] if column is not None else None
         return old is not None and (
@@ -87,7 +88,7 @@ class NodeTable:
     def put_node(self, node: Node) -> None:
         """Add or update a node, which must be empty (see `Ledger.put_node`)."""
         name = node.metadata.name
-        amounts = node_allocatable(node) | self._devices.get(name, {})  # may raise, so it precedes any change
+        amounts = node_allocatable(node) | self._devices.get(name, {})  # may raise, so it is called before any change
         self._own()
         self._offer(name, amounts)
         column = self.index.get(name)
@@ -188,8 +189,8 @@ class NodeTable:
     def charged(self, cls: PodClass, node: str) -> Vector:
         """Return a queue's charge for a pod of this class on a node (`charged_amounts`); read-only.
 
-        The maximum takes earlier resources of the node into account. While a device plugin restarts, the node has no
-        devices, but its pods still use some.
+        The charge is limited by the most resources that the node has offered so far. While a device plugin restarts,
+        the node offers no devices, but its pods still use some.
         """
         taken = self.taken(cls, self.index.get(node))
         return charged_amounts(taken, self._most.get(node, self._offers.get(node)))

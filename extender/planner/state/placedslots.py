@@ -56,8 +56,9 @@ class PlacedSlots:
     def _class_of(self, placement: Placement, slot: Slot, pod_set: PodSetView | None) -> PodClass | None:
         """Return the class of the pod for which the slot is placed; None if there will be no pod.
 
-        Without a template, the owner is expected to re-create a lost pod unchanged, until its placement ends. A pod
-        that is pinned to another node must be re-created, and no other gang may take its capacity meanwhile.
+        Without a template, the owner is expected to re-create a lost pod unchanged until the placement ends. For
+        example, a pod pinned to another node must be re-created, and no other gang may take its capacity in the
+        meantime.
         """
         if pod_set and (slot.rank < pod_set.replicas or slot.rank in pod_set.waiting):
             return pod_set.class_of(slot.rank)
@@ -89,7 +90,7 @@ def _holder(placement: Placement, slot: Slot) -> PlacedSlot:
 
 
 def _sits(pod: PodRecord, placement: Placement, slot: Slot, node: str) -> bool:
-    """Return True if a pod is on its slot's node, and on the GPUs that are planned for it there."""
+    """Return True if a pod is on its slot's planned node, and uses the GPUs that are planned there."""
     if pod.node != node or not pod.devices:
         return pod.node == node
     return devices_of(placement, slot) in {(), pod.devices}
@@ -98,7 +99,7 @@ def _sits(pod: PodRecord, placement: Placement, slot: Slot, node: str) -> bool:
 def _coming_again(gang: GangView) -> Iterator[tuple[PodRecord, Slot, str]]:
     """Yield the members that hold a slot and will restart elsewhere, each with its slot and its new node.
 
-    These members are on another node than the one in the placement. If the gang's own members are evicted for the
+    The yielded members are not on the node that the placement gives them. If the gang's own members are evicted for the
     placement, finished members that run again are included.
     """
     taken = [pod for pod in gang.pods if pod.taken]

@@ -56,13 +56,13 @@ class PodClass:
     marks: tuple[Mark, ...] = ()
     """Marks (ids of queries and host ports) under which pods of this class are counted on their nodes."""
     shape: bytes = b""
-    """The key of the class without `matched`."""
+    """The key of the class, computed without `matched`."""
     needs: ClaimNeeds = NO_NEEDS
     """Device needs of the class's claims, which `requests` includes."""
     asked: Vector = field(default_factory=dict)
     """The requests of the pod, without its device needs."""
     plain: bytes = b""
-    """The shape of the pod, without its device needs."""
+    """The key of the pod's shape, without its device needs."""
 
     @property
     def required_node_affinity(self) -> NodeSelector | None:
@@ -100,7 +100,7 @@ class ClassTable:
         """Maps the raw key of a shape to its class, regardless of the demands of other pods."""
 
     def of_pod(self, pod: Pod) -> PodClass:
-        """Return the class of an existing pod; cheap for pods made from the same template."""
+        """Return the class of an existing pod. The call is cheap for pods that were created from the same template."""
         meta, raw = pod.metadata, raw_key(pod)
         known = self._by_raw_key.get(raw) if raw is not None else None
         if known is not None:
@@ -207,12 +207,12 @@ class ClassTable:
         return known
 
     def matched_again(self, cls: PodClass, namespace: str, labels: Mapping[str, str]) -> PodClass:
-        """Return the class of the same pods with the demands of other pods that they match now."""
+        """Return the class of the same pods, with the current demands of other pods that they match."""
         matched = self.queries.matching(namespace, labels)
         return cls if matched == cls.matched else self.marked(cls, matched)
 
     def also_matched(self, cls: PodClass, found: Iterable[Mark]) -> PodClass:
-        """Return the class of the same pods with these demands matched too; demands without pods are dropped."""
+        """Return the class of the same pods that also matches these demands; demands that no pod has are dropped."""
         matched = Marks(sorted({*self.queries.still(cls.matched), *found}))
         return cls if matched == cls.matched else self.marked(cls, matched)
 

@@ -4,7 +4,8 @@ from muster.api.kubernetes.core import DEFAULT_GRACE_S, Pod
 from muster.api.kubernetes.meta import ObjectMeta
 
 _DISRUPTED = frozenset({"Evicted", "Preempting", "NodeShutdown", "Terminated", "NodeLost"})
-"""Reasons with which the kubelet or the node controller ends a pod that could have kept running."""
+"""Reasons in the status of pods that the kubelet or the node controller has ended although they could have kept
+running."""
 
 
 def grace_s(pod: Pod) -> float:

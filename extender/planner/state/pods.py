@@ -1,4 +1,4 @@
-"""Records of pods: a pod has about 15 KiB, but only the fields that are relevant to planning are kept.
+"""Records of pods. A Pod object takes about 15 KiB; a record keeps only the fields that are relevant to planning.
 
 Until it ends, a bound pod is charged according to its fields at the time when it was first seen with its node. The
 pod's owner may change its labels and annotations. A policy of the API server (`muster-pods`) protects the labels and
@@ -54,12 +54,12 @@ class PodRecord(Struct, eq=False, gc=False):
     ours: bool
     """True if kube-scheduler calls Muster for this pod, because of its schedulerName or its marker resources."""
     system: bool
-    """True if the pod is in kube-system or has a priority class system-*-critical."""
+    """True if the pod is in kube-system, or has a priority class `system-*-critical`."""
     priority: int | None
     """Priority that the API server has set; None in a file that the API server has not processed."""
     priority_class: str
     preempts: bool
-    """False with the preemptionPolicy Never."""
+    """False if the pod has the preemptionPolicy Never."""
     created: str
     resource_version: str
     since: float | None
@@ -88,13 +88,14 @@ class PodRecord(Struct, eq=False, gc=False):
     """True if kube-scheduler found no node for the pod (PodScheduled is False with reason Unschedulable, not written by
     Muster)."""
     asks: bool
-    """True if Muster wrote this reason into the condition of the gated pod, so that autoscalers add nodes for it."""
+    """True if Muster wrote the reason Unschedulable into the condition of the gated pod, so that autoscalers add nodes
+    for it."""
     says: str
-    """The message that Muster wrote into this condition, without its first word; empty if there is none."""
+    """The message that Muster wrote into the condition PodScheduled, without its first word; empty if there is none."""
     evictable: str
-    """Value of the annotation that allows or forbids autoscalers to evict the pod; empty without it."""
+    """Value of the annotation that allows or forbids autoscalers to evict the pod; empty without this annotation."""
     evictable_by_us: bool
-    """True if Muster wrote this annotation because the pod's queue requests it."""
+    """True if Muster wrote the annotation about eviction by autoscalers, because the pod's queue requests it."""
     queue: str
     """The queue that the pod names; the queue of its gang takes precedence."""
     preemptable: bool
@@ -148,8 +149,8 @@ class PodRecord(Struct, eq=False, gc=False):
     def shares_claims(self) -> bool:
         """True if the pod uses a device claim that other pods may use too.
 
-        kube-scheduler refuses it while another pod's binding allocates the claim, and retries afterwards, so such a
-        refusal is ignored.
+        kube-scheduler refuses such a pod while another pod's binding allocates the claim, and retries afterwards. Such
+        a refusal is therefore ignored.
         """
         return any(not ref.template or ref.grouped for ref in self.claims)
 
@@ -157,8 +158,8 @@ class PodRecord(Struct, eq=False, gc=False):
 def record_of(pod: Pod, cls: PodClass, assumed: str, pool: str = DEFAULT_POOL) -> PodRecord:
     """Create the record of a pod; `assumed` is the node to which Muster bound it, if no watch has reported this yet.
 
-    A node that has moved here from another pool may have pods of that pool. Such a pod is treated like a pod of another
-    scheduler: it uses capacity, but has no gang here.
+    A node that has moved into this pool from another one may still run pods of its former pool. Such a pod is treated
+    like a pod of another scheduler: it uses capacity, but has no gang in this pool.
     """
     meta, spec, status = pod.metadata, pod.spec, pod.status
     annotations, labels = meta.annotations, meta.labels
@@ -219,7 +220,7 @@ def record_of(pod: Pod, cls: PodClass, assumed: str, pool: str = DEFAULT_POOL) -
 
 
 def _is_signed(meta: ObjectMeta) -> bool:
-    """Return True if admission has written the pod's creator; other controllers copy it from a template."""
+    """Return True if admission has written the pod's creator. Other controllers copy the annotation from a template."""
     return meta.controller is None or is_job(meta.controller)
 
 
@@ -261,7 +262,7 @@ def has_same_entry(before: PodRecord, after: PodRecord) -> bool:
 
 
 def as_charged(known: PodRecord | None, pod: Pod) -> Pod:
-    """Return the pod with the GPU fraction that it is charged for; a bound pod keeps the fraction at its binding."""
+    """Return the pod with the GPU fraction for which it is charged. A bound pod keeps the fraction at its binding."""
     meta = pod.metadata
     if known is not None and _still_there(known, pod):
         asking = asking_for(known.cls.gpu, meta.annotations)
@@ -273,9 +274,10 @@ def as_charged(known: PodRecord | None, pod: Pod) -> Pod:
 
 
 def charged(known: PodRecord | None, record: PodRecord) -> PodRecord:
-    """Return the record; a bound pod keeps the queue, gang, slot and devices with which it was bound.
+    """Return the record to store: a bound pod keeps the queue, gang, slot and devices with which it was bound.
 
-    A gang that the pod gets later is accepted, because the controller creates one for pods whose owner names none.
+    A gang that is assigned to a bound pod is accepted if it had none: the controller creates gangs for pods whose owner
+    names none.
     """
     if known is None or not known.node or known.node != record.node:
         return record
@@ -288,7 +290,7 @@ def charged(known: PodRecord | None, record: PodRecord) -> PodRecord:
 
 
 def unread(known: PodRecord | None, pod: Pod) -> PodRecord | None:
-    """Return the charged fields of a bound pod that can no longer be parsed; None for any other pod."""
+    """Return the known record, with the current phase, of a bound pod that can no longer be parsed; otherwise None."""
     if known is None or not _still_there(known, pod):
         return None
     meta = pod.metadata

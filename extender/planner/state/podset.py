@@ -36,7 +36,7 @@ def counting(least: int, minimums: dict[str, int]) -> dict[str, int]:
 
 
 def lower(today: StartedWith, known: StartedWith) -> StartedWith:
-    """Return the lower of two minimums, in total and for each pod set in `today`."""
+    """Return the lower of two minimums: of the total, and of the minimum for each pod set in `today`."""
     tasks = {name: min(least, known.min_task_member.get(name, 0)) for name, least in today.min_task_member.items()}
     return StartedWith(min_member=min(today.min_member, known.min_member), min_task_member=tasks)
 
@@ -82,7 +82,7 @@ class PodSetView:
     """Number of taken slots whose pods have succeeded and are gone."""
 
     def take_gone(self, rank: int) -> None:
-        """Mark the slot of a member that has finished as taken, unless a pod in this slot exists."""
+        """Mark the slot of a finished member, whose pod is gone, as taken; do nothing if the slot has a pod."""
         if rank < self.replicas and not (rank in self.taken or rank in self.waiting or rank in self.failed):
             self.taken[rank] = ""
             self.gone += 1
@@ -103,10 +103,10 @@ class PodSetView:
         return found
 
     def open_slots(self, *, begun: bool) -> Sequence[int]:
-        """Return the ranks of open slots, in order; a range if no pod is known, which saves memory.
+        """Return the ranks of open slots, in order. To save memory, the result is a range if no pod is known.
 
-        Once the gang has begun, only slots with existing pods are open, because its owner decides about replacements.
-        Pods with gates other than Muster's are left out, because they could not run.
+        Once the gang has begun, only slots with existing pods are open, because the gang's owner decides about
+        replacements. Slots of pods with gates other than Muster's are left out, because these pods could not run.
         """
         if self.template and not begun and not self.born_gated:
             gated = {rank for rank, pod in self.waiting.items() if pod.other_gates}
@@ -121,7 +121,7 @@ class PodSetView:
 
 
 def _part(pods: list[PodRecord]) -> None:
-    """Keep one member per slot and clear the slot of the others: members of different controllers may share an index.
+    """Keep one member per slot and clear the slot of the others, as members of several controllers may share an index.
 
     Members that are on a node or pinned to one take precedence, then the oldest member.
     """
@@ -204,5 +204,8 @@ def _slot_pod(pod_sets: dict[str, PodSetView], pod: PodRecord) -> None:
 
 
 def _holds_slot(pod: PodRecord) -> bool:
-    """Return False for a pod that failed or is being deleted, because its replacement gets the slot."""
+    """Return True if the pod keeps its slot.
+
+    A pod that failed or is being deleted leaves the slot to its replacement.
+    """
     return pod.taken or pod.waiting

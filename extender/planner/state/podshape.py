@@ -33,8 +33,8 @@ class PodTerms(Enum):
     ALL = auto()
     """All terms, for a pod that is planned or is a member of a gang."""
     RULES = auto()
-    """Only required anti-affinity, for a pod on a node: it excludes other pods, while the other rules no longer
-    apply."""
+    """Only required anti-affinity, for another scheduler's pod on a node. The anti-affinity excludes other pods; the
+    other terms no longer apply."""
     NONE = auto()
     """No terms, for another scheduler's pod without a node."""
 
@@ -60,7 +60,7 @@ def demands_of(pod: Pod) -> PodTerms:
 
 
 def raw_key(pod: Pod) -> bytes | None:
-    """Return a cheap key of a pod; pods with equal keys have the same class.
+    """Return a key of a pod that is cheap to compute. Pods with equal keys have the same class.
 
     Computing the key takes a fifth of the time that computing the class would take. Returns None if the key cannot be
     encoded (numbers beyond 64 bits) or is too long to be stored.

@@ -31,7 +31,7 @@ def requirements(selector: LabelSelector) -> Requirements:
 
 
 Anchor = tuple[str, str | None] | None
-"""A label that every matching pod has, with its value if the value is fixed; None if there is no such label."""
+"""A label that every pod matching a query has, with the value if it is fixed; None if there is no such label."""
 
 Account = tuple[str, bool]
 """Namespace of the pods that have the query, and True if the query is only about pods of the same namespace."""
@@ -79,7 +79,7 @@ class Query:
     """Topology keys of the rules that use this query."""
 
     def takes(self, topology_key: str) -> bool:
-        """Return True if a rule with this topology key may use the query; the number of keys per query is limited."""
+        """Return True if a rule with this topology key may use the query. The number of keys per query is limited."""
         if len(self.topology_keys) < TOPOLOGY_KEYS.value:
             self.topology_keys.add(topology_key)
         return topology_key in self.topology_keys
@@ -239,7 +239,7 @@ class QueryTable:
 
 
 def _places(parts: tuple[PodSelector, ...]) -> frozenset[str] | None:
-    """Return the namespaces of the part of the query that lists the fewest namespaces."""
+    """Return the namespaces to which the query is limited: the shortest list of any part, or None without a list."""
     return min((part.namespaces for part in parts if part.namespace_labels is None), key=len, default=None)
 
 

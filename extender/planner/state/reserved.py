@@ -25,12 +25,13 @@ class ReservedRoom:
     need: Amounts
     """Resources that the gang needs on these nodes, int64 of shape (resources, columns)."""
     gained: Amounts
-    """Resources that running pods will have freed on these nodes by that time, int64 of shape (resources, columns)."""
+    """Resources that running pods will have freed on these nodes by the gang's start, int64 of shape (resources,
+    columns)."""
     only: str = field(default="", kw_only=True)
     """The only queue whose pods and gangs must leave the capacity free; empty for all queues."""
 
     def changed(self, column: int, row: Amounts | None) -> bool:
-        """Subtract freed resources from `gained`; with None, the node is gone.
+        """Subtract freed resources from `gained`. If `row` is None, the node is gone and nothing is reserved there.
 
         Return True if anything has changed.
 
@@ -49,7 +50,7 @@ class ReservedRoom:
 
 
 def left_free(rooms: Sequence[ReservedRoom], resources: int) -> tuple[NDArray[np.int64], Amounts]:
-    """Return columns and the resources to leave free on them: the sum of the needs, minus the smallest gain."""
+    """Return columns and the resources to leave free there: the sum of all needs, minus the smallest `gained`."""
     columns = np.unique(np.concatenate([room.columns for room in rooms]))
     needed = np.zeros((resources, len(columns)), dtype=np.int64)
     gained = np.full_like(needed, np.iinfo(np.int64).max)
@@ -85,7 +86,7 @@ class ReservedRooms:
             self.changed(column, row)
 
     def changed(self, column: int, row: Amounts | None) -> None:
-        """Subtract the resources `row` of a pod that left this node; with None, the node and its reservations end."""
+        """Subtract the resources `row` of a pod that left this node. If `row` is None, the node's reservations end."""
         if self._since is not None:
             self._since.append((column, row))
         if sum(room.changed(column, row) for room in self._rooms):
@@ -96,8 +97,8 @@ class ReservedRooms:
     ) -> Amounts | None:
         """Return the resources to leave free on nodes, int64 of shape (rows, columns); None if there are none.
 
-        `runtime_s` is the expected runtime of the asking pod from `now` on (None: unlimited), `queue` its queue. A
-        column may be -1.
+        `runtime_s` is the expected runtime of the pod that would use the capacity, counted from `now` (None:
+        unlimited), and `queue` is the pod's queue. A column may be -1.
         """
         end = None if runtime_s is None else now + self._start_s + runtime_s
         minded = tuple(

@@ -1,8 +1,8 @@
 """Ledger entries of spare slots, which a gang holds for members that it may lose; its placement lists them.
 
-Spare slots count on their node and in the gang's queue like members. They count from the time when the placement is
-written until the gang uses the slot, ends, or gets other spare slots. Only gangs that borrow the slots are placed on
-them. A slot that is lent counts only in the queue, because on the node the borrower's pods count.
+Spare slots use capacity on their node and in the gang's queue, like members. They do so from the time when the
+placement is written until the gang uses the slot, ends, or gets other spare slots. Only gangs that borrow the slots are
+placed on them. A slot that is lent counts only in the queue, because on the node the borrower's pods count.
 """
 
 from collections import Counter
@@ -31,7 +31,7 @@ def runs(gang: GangView) -> bool:
 
 
 def spare_runs_of(gang: GangView) -> list[SpareRunOfClass]:
-    """Return the spare slots that the ledger counts; none if the gang has no members and no active placement."""
+    """Return the gang's spare slots that have ledger entries; empty without members and active placement."""
     placement = gang.placement
     if placement is None or not placement.spec.spares or not (gang.active or runs(gang)):
         return []
@@ -110,7 +110,7 @@ class SpareEntries:
         self._write_entries(key)
 
     def _write_entries(self, key: str) -> None:
-        """Write the entries of a gang again."""
+        """Replace all ledger entries of a gang's spare slots by new ones."""
         for holder in self._open.pop(key, ()):
             self._ledger.close(holder)
         uid, runs = self._kept.get(key, ("", []))

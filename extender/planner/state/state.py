@@ -1,8 +1,8 @@
 """The cluster as known to the planner, updated by events.
 
-Every `on_*` method gets one changed object (None: gone), and its cost depends only on the change. Objects that Muster
-wrote are added once the API server has confirmed them, before the watch reports them. An older version of such an
-object that arrives later is ignored.
+Every method `on_*` gets one changed object (None if it was deleted), and its cost depends only on the change. Objects
+that Muster wrote are added once the API server has confirmed the write, before the watch reports them. If an older
+version of such an object arrives later, it is ignored.
 
 After each event, nodes, ledger, and the matches of pods with compared demands are up to date; views of gangs
 (`planner.state.views`) are not. The state is used on one event loop (`extender.cluster`); no code here blocks.
@@ -128,7 +128,7 @@ class PlannerState(Views):
         return (key in self.native.groups and self.native.settle(key)) or news
 
     def on_pod_group_written(self, new: PodGroup) -> bool:
-        """Update a PodGroup that Muster wrote, unless its deletion was reported since; return True if it is new."""
+        """Update a PodGroup that Muster wrote, unless the watch has reported its deletion; return True if it is new."""
         known = self.groups.get(new.metadata.key)
         if known is None or known.metadata.uid != new.metadata.uid:
             return False

@@ -29,7 +29,7 @@ from muster.volcano.tasks import EVICTIONS, max_retry
 from muster.workloads.table import PART_LABELS
 
 UNREADABLE = "unreadable"
-"""Key under which a template that cannot be parsed has the reason why its gang is excluded."""
+"""Key under which a template that cannot be parsed stores the reason why its gang is excluded."""
 
 
 @dataclass(slots=True)
@@ -152,15 +152,16 @@ def planned_job(job: Job) -> Job:
 
 
 def restarts_whole(job: Job) -> bool:
-    """Return True if a policy of the Job, as in a TrainJob's Job, restarts the whole Job when a pod is evicted."""
+    """Return True if a policy of the Job restarts the whole Job when a pod is evicted, as in the Job of a TrainJob."""
     policies = (policy for policy in job.spec.policies if policy.action == "RestartJob")
     return any({policy.event, *policy.events} & {"PodEvicted", "*"} for policy in policies)
 
 
 def spends_retries(job: Job) -> bool:
-    """Return True if a restart after an eviction uses up a limited retry, because evictions have no separate budget.
+    """Return True if a restart after an eviction uses up one of the Job's limited retries.
 
-    A TrainJob's Job that does not restart on failure has enough retries for any number of evictions.
+    A Job with a restart budget counts evictions separately. The Job of a TrainJob that does not restart on failure has
+    enough retries for any number of evictions.
     """
     return restart_budget(job.metadata.annotations) is None and max_retry(job.spec) < EVICTIONS
 

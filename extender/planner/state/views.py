@@ -39,7 +39,8 @@ from muster.api.volcano.batch import Job
 from muster.api.volcano.scheduling import PodGroup, Queue
 
 MAX_COMPARISONS = 4
-"""Maximum number of evaluations of a gang per refresh, because unreadable templates change a gang each time."""
+"""Maximum number of evaluations of a gang per refresh. Without this limit, a template that cannot be parsed could cause
+endless evaluations."""
 
 
 class Views(Tables):
@@ -58,7 +59,7 @@ class Views(Tables):
         `rules` decide which nodes are suspect.
 
         New queries are compared with all pods at once (`comparisons` is None), or with about `comparisons` checks per
-        event. Then `later` is called, and `compare` continues with the rest.
+        event. In the second case, `later` is called, and `compare` continues with the remaining comparisons.
         """
         self._comparisons, self._later = comparisons, later
         self._released = False
@@ -150,7 +151,7 @@ class Views(Tables):
             self.ledger.reserve(key, floor_of(view))
 
     def _hold(self, key: str) -> None:
-        """Let a gang wait for the comparison of its demands."""
+        """Let a gang wait until its demands have been compared with all pods."""
         view = self._gangs.views.get(key)
         if view is not None:
             view.compared = not self.comparisons.hold(view)

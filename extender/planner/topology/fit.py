@@ -1,10 +1,11 @@
 """Number of pods that each domain holds, the domain that fits best, and the order in which its nodes are filled.
 
-The module computes with arrays only. The rules follow Kueue's topology-aware scheduling (BestFit). An integer
-division gives the pods per node, and sums over them the pods per domain; only whole slices count. Among the domains of
-a level, the smallest sufficient one is chosen. Inside it, as few domains as possible are used at each level, and the
-last one is the smallest that holds the rest. Among equally full domains, higher node scores decide, then the smaller
-remainder. Finally, domains whose outer domains are fullest are preferred, so that large domains stay empty.
+The module computes with arrays only. The rules follow Kueue's topology-aware scheduling (BestFit). The number of pods
+per node is found by an integer division, and the number per domain by a sum over nodes; only whole slices are counted.
+Among the domains of a level, the smallest sufficient one is chosen. Inside the chosen domain, as few domains as
+possible are used at each level, and the last of them is the smallest that holds the remaining pods. Among equally full
+domains, higher node scores decide, then the smaller remainder. Finally, domains whose outer domains are fullest are
+preferred, so that large domains stay empty.
 
 The balanced profile spreads pods in equal shares over as few domains as possible, like Kueue's balanced placement. The
 smallest share is maximized; it is called the *threshold*. Domains that hold fewer pods than the threshold are left out.
@@ -27,7 +28,8 @@ Counts = NDArray[np.int64]
 _Filled = tuple[Amounts, Counts]
 """Columns of nodes, and the number of pods that each node gets."""
 Tie = Callable[[], Amounts | None]
-"""Amounts per node; their sums decide between domains that hold equally many pods. None if there is no tie-breaker."""
+"""Function that returns amounts per node, whose sums decide between domains that hold equally many pods; None for no
+decision."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,9 +70,9 @@ def best_first(
 ) -> Iterator[int]:
     """Yield domains of a level that hold the pods, sorted by `order`; `fits` excludes some domains.
 
-    In the order, None means the number of pods that a domain holds: the tightest first. Amounts mean their sum: the
-    smallest first. With least-free, domains that hold all pods are not preferred; with balanced, domains with larger
-    equal shares come first.
+    In `order`, None stands for the number of pods that a domain holds, tightest first. A function stands for the sum of
+    its amounts, smallest first. With the profile least-free, domains that hold all pods are not preferred. With the
+    profile balanced, domains with larger equal shares come first.
     """
     counts = held(wanted, level)
     found = np.flatnonzero(fits & (counts >= wanted.least))
@@ -116,7 +118,7 @@ def unit_of(wanted: WantedPods, level: int) -> int:
 
 
 def _balance(wanted: WantedPods, level: int) -> tuple[Counts, Counts]:
-    """Return, per domain of a level, the equal share of its children, and the number of used children."""
+    """Return, for each domain of a level, the equal share of each used child, and the number of used children."""
     tree, inner = wanted.geometry.tree, level + 1
     domains = len(tree.domains[level])
     if inner == len(tree.levels):
@@ -147,8 +149,8 @@ class Filling:
     def _fill(self, level: int, columns: Amounts, pods: int, *, joined: bool = False) -> Iterator[_Filled]:
         """Distribute pods to the nodes of a domain, either child by child or over all used children together.
 
-        The second method may use fewer domains at lower levels. The second method is always used if the nodes are
-        `joined` from several domains.
+        Distribution over all children together may use fewer domains at lower levels. It is always used if the nodes
+        are `joined` from several domains.
         """
         inner = level + 1
         if inner >= len(self.wanted.geometry.tree.levels):
@@ -191,14 +193,14 @@ class Filling:
         return [*(len(np.unique(row[columns])) for row in below), len(columns)]
 
     def _held(self, level: int, columns: Amounts, of: Amounts) -> tuple[Counts, Amounts]:
-        """Return the number of pods per child among these columns, and the columns outside all children."""
+        """Return the number of pods that each child holds on these columns, and the columns outside all children."""
         room = np.zeros_like(self.wanted.room)
         room[columns] = self.wanted.room[columns]
         sliced = any(at >= level for at, _ in self.wanted.slices)
         return held(self.wanted, level, room), columns[of < 0] if not sliced else columns[:0]
 
     def _places(self, level: int, some: Amounts, of: Amounts, columns: Amounts) -> Amounts:
-        """Return the rank of each of these domains among domains that hold equally many pods.
+        """Return each domain's rank, which breaks ties between domains that hold equally many pods.
 
         `of` has the domains of the `columns`, which are the nodes with free capacity.
         """
@@ -231,7 +233,7 @@ class Filling:
 
 
 def _ordered(counts: Counts, pods: int, first: Amounts, profile: Profile) -> Amounts:
-    """Return the filling order of positions: as few as possible, the last one the smallest that holds the rest."""
+    """Return the positions in filling order: as few as possible, and last the smallest one that holds the rest."""
     if profile == "least-free":
         return np.lexsort([first, counts])
     order = np.lexsort([first, -counts])
@@ -282,7 +284,7 @@ def thresholds(capacities: Amounts, parents: Amounts, domains: int, pods: int) -
 
 
 def equal_shares(capacities: Amounts, pods: int, first: Amounts) -> tuple[Amounts, Amounts]:
-    """Return the positions of used domains with their numbers of pods; among equal domains, `first` decides."""
+    """Return the positions of used domains, with their numbers of pods; `first` decides among equal domains."""
     order = np.lexsort([first, -capacities])
     order = order[capacities[order] > 0]
     ordered = capacities[order]

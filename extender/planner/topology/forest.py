@@ -19,7 +19,8 @@ from muster.api.kubernetes.core import Node
 from muster.resources.topology import Level, Nearness
 
 SPARSE, FEW = 2, 64
-"""Domains are numbered again if there are more numbers than `SPARSE` times the domains that have nodes, plus `FEW`."""
+"""Domains are numbered again once more numbers are in use than `SPARSE` times the number of domains with nodes, plus
+`FEW`."""
 
 
 class LabelTree:
@@ -34,7 +35,10 @@ class LabelTree:
         """For each level, maps a path of label values (without slashes) to the number of the domain."""
 
     def tree_over(self, nodes: Sequence[Node | None], changed: Amounts, generation: int) -> Tree:
-        """Return the tree over these columns; `changed` has each column's last changed generation, which saves work."""
+        """Return the tree over these columns.
+
+        `changed` has each column's last changed generation; only newer columns are read.
+        """
         if generation != self._generation or len(nodes) != self._known.domain_of.shape[1]:
             self._update(nodes, np.flatnonzero(changed > self._generation))
             self._generation = generation
@@ -78,7 +82,7 @@ class LevelRange:
     tree: Tree
     inner: int
     outer: int
-    """The outermost allowed level; WHOLE if nothing is required."""
+    """The outermost allowed level; WHOLE if the request does not require a level."""
 
     @property
     def hard(self) -> bool:
@@ -87,13 +91,16 @@ class LevelRange:
 
     @property
     def words(self) -> str:
-        """The required level, as users read it."""
+        """The name of the required level, as shown to users."""
         return level_text(self.tree, self.outer)
 
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """A request that no tree can satisfy, with the reason. Its gang waits if it requires the level."""
+    """A topology request that no tree can satisfy, with the reason.
+
+    The gang waits if the level is required and not only preferred.
+    """
 
     why: str
     hard: bool

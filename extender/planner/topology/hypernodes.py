@@ -21,7 +21,7 @@ from muster.api.limits import ALL_PATTERNS, TIERS
 from muster.api.volcano.topology import HyperNode, hyper_node_errors
 
 ERRORS = 3
-"""Maximum number of errors in a HyperNode that its problem lists."""
+"""Maximum number of errors in the spec of one HyperNode that a message lists."""
 
 
 class _Seen(Protocol):
@@ -85,7 +85,7 @@ class HyperNodeTree:
         self._left_out: dict[str, HyperNodeProblem] = {}
 
     def tree_of(self, seen: _Seen) -> HyperNodes:
-        """Return the tree and its problems; the same object until a relevant change."""
+        """Return the tree and its problems; the result is the same object until a relevant change."""
         stamp = seen.hyper_nodes_version, seen.generation, len(seen.nodes)
         if self._known is None or self._stamp != stamp:
             version, generation, size = self._stamp
@@ -122,7 +122,7 @@ class HyperNodeTree:
         return changed
 
     def _usable(self) -> Iterator[Described]:
-        """Yield the usable HyperNodes; add the problems of the others to `_left_out`."""
+        """Yield the usable HyperNodes; add the problems of unusable HyperNodes to `_left_out`."""
         self._left_out = {
             name: HyperNodeProblem("Invalid", each.wrong) for name, each in self._read.items() if each.wrong
         }
@@ -158,7 +158,7 @@ class HyperNodeTree:
         return moved
 
     def _find(self, seen: _Seen, read: set[int], moved: list[int]) -> None:
-        """Find the members again: of changed HyperNodes among all nodes, of all HyperNodes among changed nodes."""
+        """Find the members of changed HyperNodes among all nodes, and of all HyperNodes among changed nodes."""
         numbers, columns = self._members
         rest = {number: each.members for number, each in self._described.items() if number not in read}
         stale = np.zeros(len(seen.nodes), dtype=np.bool_)

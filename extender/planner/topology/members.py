@@ -21,12 +21,12 @@ from muster.resources.labels import Requirements
 
 MOST_PATTERNS: Final = 256
 MOST_STEPS: Final = 50_000
-"""Maximum number of steps of all patterns in a set; RE2 keeps many states, each of a few hundred KB for this number.
-"""
+"""Maximum number of steps of all patterns in a set. With this number of steps, each of the many states that RE2 keeps
+takes a few hundred KB."""
 _MEMORY_BYTES: Final = 64 << 20
 _CANARY: Final = "\x00canary"
 """A test name that no node has and every set of patterns matches. If a set does not match this name, its patterns need
-more memory than RE2 may use, and it would match nothing."""
+more memory than RE2 may use, and the set would match no node."""
 
 
 class PatternSet:
@@ -48,7 +48,7 @@ class PatternSet:
         return [*found, *(number for one, number in self._single if one.search(text))] if self._single else found
 
     def _add(self, patterns: Sequence[str], numbers: list[int]) -> None:
-        """Build a set of these patterns, or two halves if one set has too many steps or too little memory."""
+        """Build a set of these patterns, or two sets if a single one has too many steps or needs too much memory."""
         few = len(numbers) <= MOST_PATTERNS and sum(steps_of(patterns[number]) for number in numbers) <= MOST_STEPS
         if few and (one := _set_of([patterns[number] for number in numbers])) is not None:
             self._sets.append((one, numbers))
@@ -61,7 +61,7 @@ class PatternSet:
 
 
 def _set_of(patterns: Sequence[str]) -> Any | None:
-    """Return a set of patterns; None if it has too little memory."""
+    """Return a set of these patterns; None if they need more memory than RE2 may use."""
     one = re2.Set.SearchSet(options(_MEMORY_BYTES))
     for pattern in patterns:
         one.Add(pattern)

@@ -1,9 +1,9 @@
 """Builder of the tree of HyperNodes from their direct members, which also reports problems.
 
-As in Volcano, a HyperNode has at most one parent, which has a higher tier. If several HyperNodes name it as a member,
-it has no parent, but is still a domain. A node in two HyperNodes of one tier is in no domain of this tier or a lower
-tier. The same applies to the nodes of a HyperNode in several domains of the level above. The rest of the tree stays
-usable.
+As in Volcano, a HyperNode has at most one parent, which has a higher tier. A HyperNode that several others name as a
+member has no parent, but is still a domain. A node in two HyperNodes of one tier is in no domain of this tier or a
+lower tier. The same applies to the nodes of a HyperNode that is in several domains of the level above. The rest of the
+tree stays usable.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -113,7 +113,7 @@ class Nesting:
         return self._numbered(of_level)
 
     def _parents(self) -> dict[int, int]:
-        """Return the number of each HyperNode's parent, by its own number; those without a parent are left out."""
+        """Map the number of each HyperNode to the number of its parent; HyperNodes without a parent are left out."""
         numbers = {each.name: number for number, each in self.described.items()}
         claims: dict[int, list[int]] = {}
         in_order = sorted(self.described.items(), key=lambda each: each[1].name)  # problems are reported in this order
@@ -174,8 +174,8 @@ class Nesting:
     def _numbered(self, of_level: Domains) -> Tree:
         """Number the domains of each level.
 
-        The domains are the HyperNodes of the level's tier, with or without nodes, and HyperNodes of lower tiers that
-        extend up to it.
+        The domains of a level are the HyperNodes of its tier, with or without nodes, and HyperNodes of lower tiers that
+        have no parent up to this tier.
         """
         by_name = sorted(self.described, key=lambda each: self.described[each].name)
         rank = np.zeros(max(self.described, default=-1) + 1, dtype=np.int32)
@@ -194,7 +194,7 @@ class Nesting:
         return Tree(HYPER_NODES, levels, tuple(domains), domain_of, tiers=self.tiers, tier_names=self._tier_names())
 
     def _tier_names(self) -> tuple[str, ...]:
-        """Return one name per tier, or an empty text; a name that several tiers use belongs to the lowest one."""
+        """Return one name per tier, or an empty text. A name that several tiers use belongs to the lowest of them."""
         users: dict[tuple[str, int], list[str]] = {}
         for each in self.described.values():
             if each.tier_name:

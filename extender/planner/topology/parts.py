@@ -33,11 +33,12 @@ class SlotGroup:
     """Layers of slices (consecutive ranks that belong together), outermost first; only for parts with one pod set and
     no children."""
     places: Mapping[int, int] | None = None
-    """Maps a rank to its position in the part, by which slices are counted; None if position and rank are equal."""
+    """Maps a rank to its position in the part, because slices are counted by position; None if position and rank are
+    equal."""
     all_slots: int = 0
     """Number of all pods in the part, including pods above the minimum."""
     least: int | None = None
-    """Number of slots that must be placed for the others to be useful; None means all slots."""
+    """Number of slots that must be placed, because fewer would be useless; None means all slots."""
     unit: bool = False
     """True for a slice: one of several equal parts that are placed one after another."""
     there: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
@@ -155,7 +156,7 @@ def _with_children(gang: GangView, request: TopologyRequest, root: SlotGroup) ->
 
 
 def _children(gang: GangView, request: TopologyRequest, root: SlotGroup) -> tuple[SlotGroup, ...]:
-    """Return the parts of the gang: sub-groups by labels, then kinds of pods; kinds of one group share a part."""
+    """Return the parts of the gang: sub-groups by labels, then kinds of pods. All kinds of one group share a part."""
     left = SlotsLeft(root.slots)
     replicas = {pod_set.name: pod_set.replicas for pod_set in gang.pod_sets}
     parts: list[SlotGroup] = []

@@ -7,8 +7,8 @@
 * a sub-group: `subGroupPolicy` with a size (partitions of a task) or with labels; slices by annotation.
 
 A unit is a partition of a task, or a slice: its ranks are placed together or not at all when a gang starts, grows or is
-repaired. Half of a slice is useless in a domain that cannot hold the other half. The pods of this half hold capacity
-without running, and the other half fits nowhere else.
+repaired. Half of a slice is useless in a domain that cannot hold the other half: the pods of the first half would hold
+capacity without making progress, and the second half would fit nowhere else.
 """
 
 from collections import defaultdict
@@ -108,8 +108,8 @@ def request_of(gang: GangView) -> TopologyRequest | None:
 def _around_labels(nears: list[Nearness], kinds: list[RequestKind]) -> tuple[list[Nearness], list[RequestKind]]:
     """Return the requests and kinds of a gang with sub-groups by labels, whose pods may belong to several kinds.
 
-    If the gang has a single template, its requirement applies to the whole gang and so encloses the sub-groups. Other
-    requirements would cut across sub-groups: raises LimitError.
+    If the gang has a single template, its requirement applies to the whole gang and so encloses the sub-groups. Raises
+    LimitError for any other requirement, because it would cut across sub-groups.
     """
     asking = [kind for kind in kinds if kind.topology.near.required is not None or kind.slices]
     if not asking:
@@ -165,8 +165,8 @@ def by_labels(pods: list[PodRecord], policies: list[SubGroupPolicy]) -> Iterator
     """Yield the sub-groups of these policies; a policy is compared only with pods that have its required label.
 
     The cost is proportional to the result and not to policies times pods, because one user can choose both numbers.
-    Raises LimitError if this would be too much work, because many policies require no label or a label that all pods
-    have.
+    Raises LimitError if the comparison would be too much work, because many policies require no label or a label that
+    all pods have.
     """
     left = SUB_GROUP_CHECKS.value
     by_label: defaultdict[tuple[str, str], list[PodRecord]] = defaultdict(list)
@@ -220,8 +220,8 @@ class Units:
     def complete(self, pod_set: PodSetView, units: Sequence[Sequence[int]]) -> list[Sequence[int]]:
         """Return the units of open slots that are complete: all their other ranks have a node or have failed.
 
-        The pods of a unit are created one after another, so the first of an incomplete unit could get a domain that
-        cannot hold the rest.
+        The pods of a unit are created one after another. If an incomplete unit were placed, its first pods could get a
+        domain that cannot hold the rest.
         """
         there = {rank for unit in units for rank in unit} | pod_set.taken.keys() | pod_set.failed
         missing = [rank for rank in range(pod_set.replicas) if rank not in there]

@@ -5,7 +5,7 @@ domain in a level has -1 in that level and all levels below; gangs without a top
 
 HyperNode trees need not be balanced. The levels of such trees are the tiers in use, the highest first. At the level of
 tier t, a node's domain is its topmost HyperNode ancestor whose tier is at most t, as Volcano interprets
-highestTierAllowed. Therefore one HyperNode may be a domain of several levels, and the levels are still nested.
+highestTierAllowed. One HyperNode may therefore be a domain of several levels; the levels are nested all the same.
 """
 
 from dataclasses import dataclass, field
@@ -80,7 +80,7 @@ class Geometry:
         return np.bincount(self._numbers[level], weights=amounts, minlength=domains + 1)[1:].astype(np.int64)
 
     def lifted(self, level: int, counts: Amounts) -> Amounts:
-        """Return, for each domain of the level above, the sum of the counts of its child domains."""
+        """Return, for each domain of the level above, the sum of its child domains' counts."""
         parents = self.tree.parents[level]
         inside = parents >= 0
         total = np.bincount(parents[inside], weights=counts[inside], minlength=len(self.tree.domains[level - 1]))

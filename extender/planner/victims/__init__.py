@@ -5,5 +5,5 @@ gangs that may be victims. The search ensures that each victim is needed and no 
 failed search leaves the session unchanged. `disturb` determines which gangs may be victims. Start reading at `units`,
 which has the parts of a gang that can be evicted. `order` sorts these units, `capacity` selects some by domains and
 resources, and `solver` verifies the selection on a statement. If victims are moved and not only evicted, `moves` is
-used instead, which moves as few as possible.
+used instead of `solver`; it moves as few units as possible.
 """

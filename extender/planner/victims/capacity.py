@@ -31,7 +31,7 @@ MOST_CHECKED = 256
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Need:
-    """A number of pods of one class that need nodes."""
+    """The demand for nodes of one pod class: the number of pods, and the nodes that accept them."""
 
     cls: PodClass
     pods: int
@@ -59,7 +59,7 @@ def needs_of(session: Session, gang: GangView, slots: dict[str, list[int]]) -> l
 
 
 def helpful(units: list[EvictableUnit], needs: list[Need]) -> list[EvictableUnit]:
-    """Return the units of one gang that free usable nodes; if its last unit does, return all its units."""
+    """Return the units of one gang that free capacity on usable nodes; if its last unit does, return all its units."""
     useful = [any(bool(need.usable[unit.columns].any()) for need in needs) for unit in units]
     if units and units[-1].rest and useful[-1]:
         return units
@@ -87,7 +87,7 @@ class VictimCapacity:
         return all(int(np.minimum(self._room(need, free, None), need.pods).sum()) >= need.pods for need in self._needs)
 
     def fewest(self) -> int | None:
-        """Return the smallest number of units, from the first, that suffices; None if all units together do not."""
+        """Return the smallest sufficient number of units, from the first; None if all units together do not suffice."""
         most = len(self.units)
         if not self.enough(most):
             return None
@@ -125,7 +125,7 @@ class VictimCapacity:
         return kept[::-1]
 
     def _without(self, free: Amounts, totals: list[int], claims: list[FreedDevices], low: int, high: int) -> bool:
-        """Keep these units on their nodes if the gang still fits, and then update the first three arguments."""
+        """Keep these units on their nodes if the gang still fits; in that case, update the first three arguments."""
         first, last = self._bounds[low], self._bounds[high]
         used = [claim for claim in claims if any(low <= user < high for user in claim.users)]
         there = np.concatenate([self._columns[first:last], np.array([claim.column for claim in used], np.int64)])

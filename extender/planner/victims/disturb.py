@@ -1,6 +1,6 @@
 """The rule that determines whether pods of one gang may be evicted for another gang.
 
-It depends on the purpose of the action:
+The rule depends on the purpose of the action:
 
 * `recall`: gangs on spare slots of the waiting gang, because borrowers have agreed to leave.
 * `preempt`: gangs of the same queue with a lower priority, if `preempt_victim_filter` allows.
@@ -49,7 +49,11 @@ def may_disturb(session: Session, asker: GangView, victim: GangView, why: Why) -
 
 
 def ignores_marks(session: Session, victim: GangView, why: Why) -> bool:
-    """Return True if the victim's annotations and budget are ignored: it borrows, or holds other queues' resources."""
+    """Return True if the victim's annotations and budget are ignored.
+
+    They are ignored for a victim that borrows the gang's spare slots, or holds resources that its queue does not
+    deserve.
+    """
     return why == "recall" or (why == "reclaim" and bool(session.hooks.holds_over_quota.call(victim)))
 
 
@@ -59,7 +63,7 @@ def borrows(victim: GangView, lender: GangView) -> bool:
 
 
 def gives(session: Session, asker: GangView, victim: GangView) -> bool:
-    """Return True if the victim belongs to another, reclaimable queue."""
+    """Return True if the victim belongs to another queue, and that queue is reclaimable."""
     queue = session.snapshot.queues.get(victim.queue)
     return victim.queue != asker.queue and queue is not None and queue.spec.reclaimable is not False
 

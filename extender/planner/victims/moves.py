@@ -116,7 +116,7 @@ def _candidates(
     search: Search, units: list[EvictableUnit], lots: list[Lot], total: int
 ) -> Iterator[list[EvictableUnit]]:
     """Yield sets of units that free enough capacity, those with the fewest pods first."""
-    if not total:  # rules between pods probably prevent the placement, so any unit may be the cause
+    if not total:  # rules between pods probably prevent the placement, and any unit may be the reason
         yield []
         yield from map(list, bundles_of(units))
         return
@@ -226,7 +226,7 @@ def keep_untouched(session: Session, statement: Statement, bundles: Sequence[Bun
 
 
 def stays(session: Session, statement: Statement, bundle: Bundle) -> bool:
-    """Put a bundle back on its nodes if it fits together with the statement's placements; return True if it does."""
+    """Put a bundle back on its nodes if it fits beside the statement's placements; return True on success."""
     if not all(_suffered(session, unit) for unit in bundle):
         return False
     statement.keep(pod for unit in bundle for pod in unit.pods)
@@ -242,7 +242,7 @@ def stays(session: Session, statement: Statement, bundle: Bundle) -> bool:
 
 
 def _suffered(session: Session, unit: EvictableUnit) -> bool:
-    """Return True if no rule between pods forbids keeping the unit on its own nodes."""
+    """Return True if no affinity or spreading rule between pods forbids keeping the unit on its own nodes."""
     index = session.snapshot.index
     for cls in {pod.cls for pod in unit.pods}:
         codes = session.hooks.neighbour_predicate.call(cls)

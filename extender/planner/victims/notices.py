@@ -25,7 +25,7 @@ LATE_S = 60.0
 
 
 def expected_to_go(session: Session, pod: PodRecord) -> bool:
-    """Return True if a pod that is being deleted will probably end soon, or if it is not being deleted yet.
+    """Return True unless the pod has been terminating for longer than expected.
 
     A pod is expected to end within its grace period, at most `Timing.longest_grace_s`, plus `LATE_S`.
     """
@@ -40,7 +40,7 @@ def expected_to_go(session: Session, pod: PodRecord) -> bool:
 
 
 def length_s(session: Session, gang: GangView) -> float:
-    """Return the length of a gang's notice in seconds, as requested, but within the limits of queues and installation.
+    """Return the length of a gang's notice in seconds: the requested one, within the limits of queues and installation.
 
     The request on the PodGroup takes precedence; without one, the longest request of a member is used.
     """
@@ -90,9 +90,9 @@ def due(notices: dict[str, Notice], staying: Victims, now: float) -> Victims:
     """Return the victims to evict now, among those that have not been evicted yet.
 
     A gang with a notice is evicted once it has answered or the notice is over, and not earlier. If the gang has already
-    fallen below its minimum, the rest is evicted at once, because it cannot make progress. In this case the gang's
-    answer may be lost together with the members that reported it. A gang without a notice is evicted last, when all
-    notified gangs have ended or may be evicted. Capacity that is freed earlier would be idle until then.
+    fallen below its minimum, its other members are evicted at once, because they cannot make progress. The gang's
+    answer may then be lost together with the members that reported it. A gang without a notice is evicted last, when
+    all notified gangs have ended or may be evicted. Capacity that is freed earlier would be idle until then.
     """
     of_gangs: dict[str, bool] = {}
     running = set()
@@ -143,7 +143,7 @@ def unsaved_s(gang: GangView, now: float) -> float:
 
 
 def pending_notice_text(pods: Iterable[PodRecord]) -> str:
-    """Return the earliest time at which one of these pods got an eviction notice (RFC 3339), or empty."""
+    """Return the earliest time (RFC 3339) at which one of these pods got an eviction notice; empty without a notice."""
     return min((pod.answer.evict_at for pod in pods if pod.answer and pod.answer.evict_at), default="")
 
 

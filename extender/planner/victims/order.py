@@ -34,8 +34,8 @@ def revocable(gang: GangView) -> bool:
 def by_cost(units: list[EvictableUnit], now: float) -> list[EvictableUnit]:
     """Return the evictable units of one queue, the cheapest disruption first; units of one gang keep their order.
 
-    The cost takes the checkpoints into account that a gang has reported, and no other reports. A gang that reports more
-    checkpoints than it has saved is evicted before its equals, so a false report harms only the gang itself.
+    Of a gang's reports, only its checkpoints affect the cost. A gang that reports more checkpoints than it has saved is
+    evicted before equal gangs, so a false report harms only the gang itself.
     """
     gangs = {unit.gang.key: unit.gang for unit in units}
     unsaved = {key: unsaved_s(gang, now) for key, gang in gangs.items()}
@@ -52,7 +52,7 @@ def by_cost(units: list[EvictableUnit], now: float) -> list[EvictableUnit]:
 
 
 def across_queues(session: Session, units: list[EvictableUnit]) -> list[EvictableUnit]:
-    """Return the evictable units of several queues; each next unit is from the queue that exceeds its share most."""
+    """Return the evictable units of several queues; each unit comes from the queue that then exceeds its share most."""
     ordered = by_cost(units, session.now)
     first = {unit.gang.queue: unit.gang for unit in reversed(ordered)}
     if len(first) < 2:  # noqa: PLR2004 - a single queue needs no comparison
@@ -88,7 +88,7 @@ def _furthest_first(
 
 
 def _saturations(session: Session, queues: Iterable[str]) -> Callable[[str, EvictableUnit | None], float] | None:
-    """Return a function for the fraction of its fair share that a queue uses without the units so far.
+    """Return a function that computes the fraction of its fair share that a queue uses without the units chosen so far.
 
     The result is None if no plugin computes shares.
     """

@@ -29,7 +29,7 @@ TRIALS = 32
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """The inputs of a search."""
+    """The inputs and the statement of a search for victims."""
 
     session: Session
     statement: Statement
@@ -48,7 +48,7 @@ class Search:
 
 
 def solve(search: Search, units: list[EvictableUnit]) -> list[EvictableUnit] | None:
-    """Return the necessary units, in their order; empty if none is necessary, None if no eviction helps."""
+    """Return the units that must be evicted, in their order; empty if none is necessary, None if no eviction helps."""
     for _ in range(ROUNDS):
         kept = _fitting(search, units)
         if not kept:
@@ -128,7 +128,7 @@ def scenario_of(search: Search, units: Sequence[EvictableUnit]) -> Scenario:
 
 
 def _minded(search: Search, kept: list[EvictableUnit]) -> EvictableUnit | None:
-    """Return the first unit because of which plugins reject the scenario; None if they accept all of it."""
+    """Return the first unit because of which plugins reject the scenario; None if they accept the whole scenario."""
     scenario = scenario_of(search, kept)
 
     def agreed(number: int) -> bool:

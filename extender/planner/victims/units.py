@@ -38,7 +38,7 @@ class DisruptionBudgets:
         return bool(self._guards)
 
     def counted(self, pod: PodRecord) -> bool:
-        """Return True if a budget applies to this pod."""
+        """Return True if a PodDisruptionBudget applies to this pod."""
         return bool(self._of(pod))
 
     def count_evictions(self, pods: Iterable[PodRecord]) -> bool:
@@ -55,7 +55,7 @@ class DisruptionBudgets:
         return True
 
     def count(self, pods: Iterable[PodRecord]) -> None:
-        """Count decided evictions, whether a budget allows them or not."""
+        """Count evictions that have been decided, even if a budget does not allow them."""
         for pod in pods:
             self._left.subtract(self._of(pod))
 
@@ -138,7 +138,7 @@ def _extras(gang: GangView, within: Units, alive: list[PodRecord], useful: froze
 
 
 def _within_budget(gang: GangView, alive: int, units: list[EvictableUnit]) -> list[EvictableUnit]:
-    """Return the first units, as many as the gang's own budget (annotations jdb-*) allows."""
+    """Return as many units, from the first, as the gang's own budget (annotations jdb-*) allows to evict."""
     most = own_allowance(gang, alive)
     if most is None:
         return units
@@ -199,7 +199,7 @@ class Catalogue:
 def permitted(units: list[EvictableUnit], budgets: DisruptionBudgets) -> list[EvictableUnit]:
     """Return the units, in order, that budgets allow one after another.
 
-    The last unit of a gang needs all its others.
+    The last unit of a gang is permitted only if all its other units are.
     """
     if not budgets:
         return units
