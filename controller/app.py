@@ -120,12 +120,12 @@ class Controller:
         return caches | {f"{worker.name} queue": len(worker.queue) for worker in self.workers}
 
     def wait_synced(self, timeout_s: float) -> bool:
-        """Wait until all caches are in sync; False if that takes longer."""
+        """Wait until all caches are in sync; return False after the timeout."""
         end = time.monotonic() + timeout_s
         return all(reflector.wait_synced(max(0.0, end - time.monotonic())) for reflector in self.reflectors.values())
 
     def lead(self, may_act: Callable[[], bool]) -> None:
-        """Start the workers, which first process every object; `may_act` is called before each pass."""
+        """Start the workers. They process every existing object first, and call `may_act` before each pass."""
         self.take_over(may_act)
         for worker in self.workers:
             worker.start()

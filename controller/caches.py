@@ -46,12 +46,13 @@ JOB_INDEX: Final = "job"
 GROUP_INDEX: Final = "group"
 """Index of the pod store: `namespace/name` of the PodGroup that the controller creates for the pod."""
 NAMED_INDEX: Final = "named"
-"""Index of the pod store: `namespace/name` of the PodGroup that an unbound pod names, if Muster does not create it.
-"""
+"""Index of the pod store: `namespace/name` of the PodGroup that an unbound pod names, if it is not one that Muster
+creates."""
 ENDED_INDEX: Final = "ended"
 """Index of the pod store: PodGroup and phase, of pods that have ended and still exist."""
 NATIVE_INDEX: Final = "native gang"
-"""Index of the pod store: the same PodGroup, for pods of a Job that are in the Job's native PodGroup instead."""
+"""Index of the pod store: `namespace/name` of the PodGroup that a pod of a Job would have without the Job's native
+PodGroup."""
 CRON_INDEX: Final = "cron-job"
 """Index of the store of Jobs: `namespace/name` of the CronJob that controls them."""
 TEMPLATE_INDEX: Final = "job-template"
@@ -113,14 +114,14 @@ def named_keys(pod: Pod) -> list[str]:
 
 
 def ended_keys(pod: Pod) -> list[str]:
-    """The index function."""
+    """Index an ended pod by its PodGroup and its phase."""
     meta = pod.metadata
     ours = is_musters(pod.spec.scheduler_name) and not job_of_pod(meta)
     return [f"{meta.namespace}/{group_name(meta)} {pod.status.phase}"] if pod.finished and ours else []
 
 
 def native_keys(pod: Pod) -> list[str]:
-    """Index a pod of a Job by the PodGroup that its native PodGroup replaces."""
+    """Index a pod of a Job by the PodGroup that the pod would have without the Job's native PodGroup."""
     meta = pod.metadata
     own, gang = group_name(meta), gang_of(pod)
     gone = pod.finished or meta.deletion_timestamp
@@ -172,8 +173,8 @@ class OwnWrites(Generic[T]):
         with self._lock:
             self._written.pop(written.metadata.key, None)
             self._written[written.metadata.key] = (now + self._kept_s, written)
-            for old, (until_s, _) in list(islice(self._written.items(), _SWEPT_AT_ONCE)):  # in the order of their ends
-                if until_s + _LATEST_S < now:  # no cache will show it: it is gone, or left out
+            for old, (until_s, _) in list(islice(self._written.items(), _SWEPT_AT_ONCE)):  # oldest first
+                if until_s + _LATEST_S < now:  # it was deleted, or no cache stores it
                     del self._written[old]
 
     def newest(self, key: str, cached: T | None) -> T | None:

@@ -153,7 +153,7 @@ class Keeper(KeyController):
             written = self._write_certificates(secret, content, bundles, at)
             failure = next((each for each in trusted if isinstance(each, APIError)), None)
             if failure is None and (written or any(trusted)):
-                self.worker.queue.add_after(_KEY, _SOON_S)  # usually a cache event is earlier
+                self.worker.queue.add_after(_KEY, _SOON_S)  # usually a cache event starts the pass earlier
                 return
         if isinstance(failure, Conflict):
             raise failure  # the caches are stale, and would report errors that are already corrected
@@ -204,7 +204,7 @@ class Keeper(KeyController):
     ) -> bool | APIError:
         """Write the caBundles of a webhook configuration; return True if they changed.
 
-        Renewal continues after a failure.
+        A failure is returned and not raised, so that the renewal of certificates continues.
         """
         changed = []
         for webhook in found.webhooks or ():
@@ -280,7 +280,7 @@ def _bundle_of(webhook: Any) -> tuple[Certificate, ...]:
 
 
 def measure(content: Content | None) -> None:
-    """Update the metrics of the Secret, in every replica; metrics of removed certificates are removed."""
+    """Set the metrics of the Secret's certificates, in every replica; drop the metrics of removed certificates."""
     EXPIRES.clear()
     DUE.clear()
     for name, certificate in all_pairs(content or Content()):

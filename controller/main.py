@@ -68,7 +68,7 @@ class ControllerProcess:
 
     def __init__(self, client: Client, options: ControllerOptions, shipped: list[Manifest]) -> None:
         settings = options.settings
-        # A SimpleQueue, as only its put may interrupt its own get: the signal handler runs in the thread that waits.
+        # A signal handler runs in the thread that waits in get. Only a SimpleQueue allows a put in this situation.
         self._news: SimpleQueue[ThreadEvents] = SimpleQueue()
         self._reports = _report_server(client, options)
         authorities = Authorities(Path(settings.report_ca_file)) if settings.report_port else None

@@ -47,7 +47,7 @@ class ControllerSettings(Settings, frozen=True, kw_only=True):
     report_cert_file: str = ""
     """Certificate (PEM) of the report port; a new file takes effect with the next connection."""
     report_key_file: str = ""
-    """Its key (PEM)."""
+    """Private key (PEM) of this certificate."""
     report_ca_file: str = ""
     """Authorities (PEM) of the report port's certificate, which pods receive. Changes of the file take effect at once;
     TrainJobs wait until the file exists."""
@@ -113,7 +113,7 @@ def _life(name: str, text: str) -> Iterator[str]:
         yield f"{name}: {error}"
         return
     if life_s < _SHORTEST_S:
-        yield f"{name}: at least six hours (6h), as its last third is the time to renew it"
+        yield f"{name}: at least six hours (6h), because only the last third is left for the renewal"
     if life_s > _LONGEST_S:
         yield f"{name}: at most a hundred years (876000h)"
 
@@ -130,7 +130,7 @@ class ControllerOptions:
 
 def parse(argv: Sequence[str] | None = None) -> ControllerOptions:
     """Parse the arguments, by default the process's own; errors end the process with code 2."""
-    parser = settings.parser_of("controller", "Muster's controller: whether a pod exists.")
+    parser = settings.parser_of("controller", "Muster's controller of Jobs, TrainJobs, gangs and queues.")
     add = parser.add_argument
     add("--status-host", default="127.0.0.1", help="address of the status port [default: %(default)s]")
     add("--report-host", default="0.0.0.0", help="address of the report port [default: %(default)s]")  # noqa: S104 - for pods

@@ -1,4 +1,4 @@
-"""Queues and runtimes that an installation ships: each leader applies them once, and never over a user's change.
+"""Queues and runtimes that an installation ships: each leader applies them once, and keeps what users have changed.
 
 During the installation of the chart, the kinds and the webhook do not exist yet, so the leader retries until the
 objects are accepted.

@@ -50,7 +50,7 @@ class _Wait:
 
 
 class Unanswered:
-    """The keys of one worker that wait for webhooks. Thread safe."""
+    """The keys of one worker that wait for webhooks to respond. Thread-safe."""
 
     def __init__(self, controller: str, monotonic_s: Callable[[], float] = time.monotonic) -> None:
         self._controller = controller
@@ -62,7 +62,7 @@ class Unanswered:
     def failed(self, key: str, error: Exception) -> float | None:
         """Record a failed pass; return the seconds until its retry, or None if no webhook caused the failure.
 
-        The result is 0 for a key that waits for the retried key: `passed` will return the waiting key.
+        The result is 0 for a key that waits until the retried key succeeds; `passed` then returns the waiting key.
         """
         webhook = silent_webhook(error) if isinstance(error, APIError) else ""
         if not webhook:
@@ -158,7 +158,7 @@ class Worker:
         except (Retry, APIError) as error:
             waits_s = self._unanswered.failed(key, error)
             if waits_s is None:
-                # A conflict only means that the cache was behind; it is not worth a line.
+                # A conflict only means that the cache was stale, so it is not logged.
                 if not isinstance(error, Conflict):
                     log.warning("pass failed and is retried", controller=self.name, key=key, why=str(error))
                 self.queue.add_rate_limited(key)
@@ -181,7 +181,7 @@ class Worker:
     def _pass(self, key: str) -> None:
         try:
             self._process(key)
-        except NamespaceEnds as error:  # Kubernetes' own controllers ignore it, too
+        except NamespaceEnds as error:  # the namespace is being deleted: not an error
             log.debug("pass left off", controller=self.name, key=key, why=str(error))
 
 

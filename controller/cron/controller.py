@@ -76,7 +76,7 @@ class CronJobs(KindController[CronJob]):
         local = datetime.fromtimestamp(time_s, zone_of(cron_job.spec.time_zone)).isoformat()
         manifest = job_manifest(cron_job, time_s, local)
         name = manifest["metadata"]["name"]
-        # The Job of this very time is there already if a process made it and could not write the status.
+        # The Job of this time already exists if a process stopped between its creation and the status update.
         running = [job for job in active(jobs) if job.metadata.name != name]
         if running and policy == "Forbid":
             why = f"the next Job waits, as {running[0].metadata.name} has not ended"

@@ -29,7 +29,7 @@ def start_s(cron_job: CronJob) -> float:
 
 
 def due_s(cron_job: CronJob, schedule: Schedule, now_s: float) -> float | None:
-    """Return the latest time of the schedule that has no Job yet and may still have one."""
+    """Return the latest scheduled time for which a Job must still be created; None if there is none."""
     start, deadline_s = start_s(cron_job), cron_job.spec.starting_deadline_seconds
     last_s = readable_time(cron_job.status.last_schedule_time)
     since_s = start if last_s is None else last_s

@@ -51,7 +51,10 @@ STEP_INDEX = "step"
 
 
 def _steps(job_flow: JobFlow) -> list[str]:
-    """Index a JobFlow by its JobTemplates; index none with too many steps, as no memory is reserved for its keys."""
+    """Index a JobFlow by its JobTemplates.
+
+    A JobFlow with too many steps is not indexed, so that it cannot fill the memory.
+    """
     flows = job_flow.spec.flows
     return list({f"{job_flow.metadata.namespace}/{flow.name}" for flow in flows}) if len(flows) <= STEPS.value else []
 
@@ -129,7 +132,10 @@ class JobFlows(KindController[JobFlow]):
         return any(job_name(job_flow, flow.name) == job.metadata.name for flow in flows)
 
     def needs(self, job: Job) -> bool:
-        """Return True while a Job's JobFlow has not recorded its end; without the Job, the step would run again."""
+        """Return True while a Job's JobFlow has not recorded that the Job has ended.
+
+        If such a Job were deleted, its step would run again.
+        """
         key = controller_key(job.metadata, JOB_FLOWS)
         job_flow = self.cache.store.get(key) if key else None
         return job_flow is not None and is_forgotten(job_flow, job)
@@ -170,7 +176,7 @@ class JobFlows(KindController[JobFlow]):
                 self._make_due(job_flow, due(job_flow, jobs), foreign)
                 return
             job_flow = self._write_flow_status(job_flow, status_of(job_flow, jobs, frozenset(there), now))
-            for job in ended.values():  # those alone: others may have ended meanwhile
+            for job in ended.values():  # only these, because others may have ended in the meantime
                 self._ended.get(key, {}).pop(job.metadata.name, None)
             if job_flow.status.state.phase == "Succeed" and job_flow.spec.job_retain_policy == "delete":
                 self._delete(there)

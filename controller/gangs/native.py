@@ -83,7 +83,7 @@ class NativeGroupWorker(KeyController):
 
     def _check_served(self) -> None:
         served = self._served()
-        # Before the list, so that a gang created meanwhile is seen even if it is not listed.
+        # Set this before listing, so that a gang that is created in the meantime is published by its own event.
         was, self._was_served = self._was_served, served
         if served and not was:
             for group in self._groups.list():
@@ -97,7 +97,7 @@ class NativeGroupWorker(KeyController):
         known = self._natives.get(key) or find_or_make(self._client, NATIVE_POD_GROUPS, wanted)[0]
         meta = known.metadata
         if not owned_by(meta, group.metadata.uid):
-            return  # another owner's; or an earlier gang's, which is deleted after that gang's pods
+            return  # of another owner, or of an earlier gang that is being deleted
         if known.spec.scheduling_policy != wanted.spec.scheduling_policy:
             spec = {"schedulingPolicy": to_builtins(wanted.spec.scheduling_policy)}
             known = patch_object(self._client, NATIVE_POD_GROUPS, meta, {"spec": spec})
@@ -117,7 +117,7 @@ class NativeGroupWorker(KeyController):
         try:
             write_status(self._client, NATIVE_POD_GROUPS, known, {"conditions": [*others, condition]})
         except Conflict:
-            self.worker.queue.add_after(known.metadata.key, 1.0)  # the cache is behind; it shows the newer one by then
+            self.worker.queue.add_after(known.metadata.key, 1.0)  # the cache is stale for a moment
         except APIError as error:
             log.info("condition of a native PodGroup not written", group=known.metadata.key, why=str(error))
 

@@ -38,7 +38,7 @@ REFUSED_S = 5.0
 """Time until the next attempt to create or change a PodGroup that was rejected."""
 
 _WANTS_NONE = "the workload needs no pods: it is suspended, or scaled to 0"
-_BEFORE_THE_REASON = "denied the request: "  # in front of it the API server names the webhook
+_BEFORE_THE_REASON = "denied the request: "  # precedes the reason in the API server's message
 
 Fit = tuple[str, int, int, str]
 """The state of a gang for which its PodGroup is up to date: UID, numbers of pods and of succeeded pods, and newest
@@ -124,16 +124,16 @@ class PodGroups(KeyController):
         if self._fits.get(key) != fit:
             owner = self._owner(newest.metadata)
             if owner is None and group is None and gang_rules(newest.metadata.controller):
-                return  # gone, and its pods go with it: a new PodGroup would not know the owner's creator
+                return  # the owner was deleted, and its pods will be
             above, world = world_of(newest.metadata), None
             if above:
                 world = get_or_none(self._client, *above, newest.metadata.namespace)
                 if world is None:
-                    return  # gone, and its pods go with it
+                    return  # the owner was deleted, and its pods will be
             wanted = pod_group(newest, inherited(owner, world) if owner else None, world, ended)
             try:
                 made = group or self._create(wanted)
-                if world and not owned_by(made.metadata, world.metadata.uid):  # of an earlier workload of this name
+                if world and not owned_by(made.metadata, world.metadata.uid):  # an earlier workload of this name has it
                     self.worker.queue.add_after(key, AGAIN_S)
                     return
                 self._update(made, wanted, newest, owner)
@@ -147,7 +147,7 @@ class PodGroups(KeyController):
                 self._name(pod, key.partition("/")[2])
 
     def _without_native(self, key: str, pods: list[Pod]) -> list[Pod]:
-        """Add new pods of a Job with a native PodGroup to its gang; return the other pods.
+        """Add new pods of a Job to the gang of the Job's native PodGroup; return the other pods.
 
         While the gate of native PodGroups is off, a pod of such a Job is created without its group, which it cannot get
         later. In a separate PodGroup, this pod and the others would wait for each other once the gate is on again.
@@ -184,7 +184,10 @@ class PodGroups(KeyController):
             return find_or_make(self._client, POD_GROUPS, wanted)[0]  # the name has the owner's UID
 
     def _stays(self, pod: Pod, owner: Object | None) -> bool:
-        """Return True if pod and owner name no queue, or admission has moved the group to the namespace's queue."""
+        """Return True if the PodGroup keeps its queue.
+
+        This is the case if pod and owner name no queue, or if admission has moved the group to the namespace's queue.
+        """
         if not queue_of(pod, owner):
             return True
         namespace = self._client.get(NAMESPACES, pod.metadata.namespace)
@@ -196,13 +199,13 @@ class PodGroups(KeyController):
         name = key.partition("/")[2]
         called = "its PodGroup" if name.endswith(owner.metadata.uid) else f"PodGroup {name}"
         label = f"label {names.QUEUE} or annotation {names.VOLCANO_QUEUE}"
-        until = f"until {label} names another queue, or the obstacle is gone"
+        until = f"until {label} names another queue, or the reason for the refusal is gone"
         if group:
             message = f"a change of {called} is refused: {why}. It stays in queue {group.spec.queue} {until}"
         else:
             message = (
-                f"{called} is refused: {why}. The pods are in no gang and no queue: those that are not gated "
-                f"run all the same, and count nowhere, {until}"
+                f"{called} is refused: {why}. The pods have no gang and no queue: without a gate, pods "
+                f"run anyway and are not charged to any queue, {until}"
             )
         self._recorder.event(owner, "Warning", "PodGroupError", message)
         self.worker.queue.add_after(key, REFUSED_S)
@@ -217,7 +220,7 @@ class PodGroups(KeyController):
             return
         if _is_of_plain_pods(group.metadata):
             done, failed = self._ended(key, "Succeeded"), self._ended(key, "Failed")
-            if done + failed >= group.spec.min_member:  # else some were deleted
+            if done + failed >= group.spec.min_member:  # otherwise some pods were deleted
                 self._complete(group, f"{many(failed, 'pod')} failed" if failed else "")
             delete(self._client, POD_GROUPS, group.metadata)
             return
@@ -234,7 +237,11 @@ class PodGroups(KeyController):
             self.worker.queue.add_after(key, doubled_s(AGAIN_S, checks, END_S))
 
     def _with_deleted(self, key: str, ending: str) -> str:
-        """Return the failure of a Job by its backoffLimit with the deleted pod, unless a failed pod shows the cause."""
+        """Return the reason for a gang's failure, with the pod whose deletion has caused it.
+
+        Kubernetes counts deleted pods as failures towards a Job's backoffLimit. No pod is added if a failed pod shows
+        the cause.
+        """
         deleted, failed = self._deleted.get(key), self._pods.by_index(ENDED_INDEX, f"{key} Failed")
         if not (
             deleted and ending.startswith(TOO_MANY_FAILED) and all(pod.metadata.deletion_timestamp for pod in failed)
@@ -316,10 +323,10 @@ class PodGroups(KeyController):
         return inherited(owner, self._owner(owner.metadata)) if owner else None
 
     def _of_leader(self, owner: Object) -> Object:
-        """Return the StatefulSet of a LeaderWorkerSet's workers as if the set itself controlled it, not the leader pod.
+        """Return the StatefulSet of a LeaderWorkerSet's workers, with the LeaderWorkerSet as its owner.
 
-        It also gets the annotation with the queue to which the LeaderWorkerSet was moved. Return it unchanged if no
-        workload controls the leader pod.
+        In the cluster, the leader pod owns the StatefulSet. The result also has the annotation with the queue to which
+        the LeaderWorkerSet was moved. If no workload controls the leader pod, return the StatefulSet unchanged.
         """
         leader = controller_of(self._client, owner.metadata, PODS)
         above = self._owner(leader.metadata) if leader else None

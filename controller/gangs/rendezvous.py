@@ -34,7 +34,7 @@ _BY_LABEL = {kind.ranks.name_label: kind.resource for kind in KINDS if kind.rank
 _MAX_KNOWN = 10_000
 
 _Claim = tuple[str, ...]
-"""The owner that a pod claims, and the pod's hostfile; the hostfile changes when the owner is scaled."""
+"""The owner that a pod claims, and the pod's hostfile, which changes whenever the owner is scaled."""
 
 
 class Rendezvous(KeyController):
@@ -64,7 +64,7 @@ class Rendezvous(KeyController):
         if mounted_hostfile(pod):
             whole = get_or_none(self._client, PODS, pod.metadata.name, pod.metadata.namespace)
             if whole is None:
-                return  # gone; the next pod of its workload is as good
+                return  # deleted; any other pod of the workload will do
             self._make_hostfile(whole)
         if len(self._done) >= _MAX_KNOWN:
             self._done.clear()
@@ -190,7 +190,10 @@ def _owner(workload: Object) -> Owner:
 
 
 def _claim(pod: Pod) -> _Claim:
-    """Return the complete owner reference, as a pod may claim an owner's UID with a different namespace or name."""
+    """Return the full owner reference of a pod, with its namespace and hostfile.
+
+    The owner's UID is not enough, because a pod may combine it with another namespace or name.
+    """
     meta, ref = pod.metadata, pod.metadata.controller
     whose = (ref.api_version, ref.kind, ref.name, ref.uid) if ref else (meta.uid,)
     return (meta.namespace, *whose, mounted_hostfile(pod))

@@ -56,7 +56,7 @@ class Actions:
         if job.metadata.uid in self._timers:
             return []
         client, namespace = self._context.client, job.metadata.namespace
-        # The cache may only be late: the API server knows whether the pod is gone.
+        # The cache may be stale, so ask the API server whether the pod still exists.
         evicted = [
             request
             for request in events.unseen_evictions(job, snapshot.pods)
@@ -95,7 +95,7 @@ class Actions:
         armed = self._timers.get(job.metadata.uid, {})
         for timer in [timer for timer in armed.values() if timer.to_check(now_s)]:
             if timer.key not in armed:
-                continue  # an earlier one has covered it
+                continue  # an earlier timer's action has covered it
             found = self._match(job, timer.request, snapshot)
             phase = snapshot.group.status.phase if snapshot.group else ""
             if found.action == PolicyAction.SYNC_JOB or not timers.still_true(
@@ -134,7 +134,7 @@ class Actions:
         if self._handled(job, request, found.action):
             return policies.SYNC
         if found.action in policies.TARGETED and not request.task:
-            why = f"event {request.event} names no task, so {found.action} is not carried out; RestartJob would be"
+            why = f"event {request.event} names no task, so {found.action} is not carried out; use RestartJob for it"
             self._context.recorder.event(job, "Warning", "ExecuteAction", why)
             return policies.SYNC
         return found
@@ -171,11 +171,11 @@ class Actions:
                 status = notes.commanded(status, request.command_uid)
             job = self._write_job_status(job, status, snapshot)
             if cell.effect is not PodEffect.SYNC:
-                snapshot.targets.clear()  # the phase that is entered covers them
+                snapshot.targets.clear()  # the new phase covers them
         if cell.effect is not PodEffect.SYNC:
             self._drop_timers(job.metadata.uid, target, request)
         ACTIONS.labels(action if action in PolicyAction._value2member_map_ else "unknown").inc()
-        if cell.enter or cell.effect is not PodEffect.KILL_SOFT:  # else a Command to a Job that stops already
+        if cell.enter or cell.effect is not PodEffect.KILL_SOFT:  # not for a Command to a Job that is already stopping
             self._event(job, f"Start to execute action {action} ")
         return job
 
@@ -226,7 +226,7 @@ class Actions:
 def _why(request: JobEvent) -> str:
     """Return a text about the event for the message in the Job's status."""
     if request.command:
-        return f"asked for by Command {request.command}"
+        return f"requested by Command {request.command}"
     if not request.pod:
         return f"event {request.event}"
     codes = f" with exit code {', '.join(map(str, request.exit_codes))}" if request.exit_codes else ""
@@ -264,7 +264,7 @@ class CommandHandler:
             event(job, "Warning", "CommandIssued", why)
         else:
             event(job, "Normal", "CommandIssued", f"Command {request.command} asks for {request.action}")
-            if request.command_uid not in notes.words(job.status, notes.COMMANDS):  # else it was carried out before
+            if request.command_uid not in notes.words(job.status, notes.COMMANDS):  # it is new
                 job = self._actions.carry_out(job, request.action, request, snapshot)
         return job
 

@@ -98,7 +98,7 @@ class Jobs(KindController[Job]):
             return
         self._pending_events.put(job.key, request)
         if old and new and old.status.phase != new.status.phase == "Inqueue":
-            # The gang may have its nodes: its pods are created before pods of later Jobs in its namespace.
+            # The gang may have its nodes, so its pods come before pods of later Jobs in its namespace.
             self.worker.queue.add(job.key, first=True)
         else:
             self.worker.queue.add_after(job.key, 0.0 if old and new else self._gather_s)

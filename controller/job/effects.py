@@ -57,7 +57,7 @@ class Attempts:
         self.delay_s = FIRST_S / 2  # length of the last pause
         self.untried = 0  # pods that were skipped in this pass
         self.new = False  # True if a quota has refused a pod in this pass
-        self.failures: list[str] = []  # of the last pass with an attempt
+        self.failures: list[str] = []  # failures of the last pass with an attempt
 
     def start(self, now_s: float) -> None:
         """Start a pass over the Job; if the pause is over, forget the rejections, so that all pods are tried again."""
@@ -111,7 +111,7 @@ def _amounts(manifest: Manifest) -> bytes:
     spec = manifest["spec"]
     started = [spec.get(kind) or [] for kind in ("initContainers", "containers")]
     counted = [[one.get("resources") for one in containers] for containers in started]
-    affinity = spec.get("affinity") or {}  # that to nodes differs from pod to pod: it is the pin
+    affinity = spec.get("affinity") or {}  # node affinity is left out: the pin differs from pod to pod
     selected = [spec.get(key) for key in ("resources", "overhead", "priorityClassName", "activeDeadlineSeconds")]
     selected += [affinity.get(key) for key in ("podAffinity", "podAntiAffinity")]
     return msgspec.json.encode([counted, selected], order="deterministic")
@@ -145,20 +145,26 @@ class PodEffects:
         self._pool.close()
 
     def create_pods(self, job: Job, batches: Iterable[Sequence[Manifest]]) -> list[str]:
-        """Create these pods in batches; an existing pod of the Job is accepted, another owner's pod is a failure."""
+        """Create these pods in batches, and return the failures.
+
+        A pod of the Job that already exists is accepted; an existing pod of another owner is a failure.
+        """
         failures: list[str] = []
         with self._refusals.attempts(job.metadata.uid) as attempts:
             for batch in batches:
                 found = self._each(batch, lambda manifest: self._create(job, manifest, attempts))
                 failures += [failure for failure in found if failure]
-        untried = f"{attempts.untried} more pods were not tried, as the quota would refuse them too"
+        untried = f"{attempts.untried} more pods were not created, because the quota would reject them too"
         sentences = [*failures, untried] if attempts.untried else failures
         if failures or not sentences:
             attempts.failures = self._report(job, "create", sentences)
-        return attempts.failures or sentences  # a pause keeps the message of the API server
+        return attempts.failures or sentences  # during a pause, the API server's last message stays
 
     def delete_pods(self, job: Job, pods: Sequence[Pod], *, why: str, mark: bool) -> list[str]:
-        """Delete exactly these pods, by UID; with `mark` (if the Job continues), first mark them as deleted."""
+        """Delete exactly these pods, by UID, and return the failures.
+
+        With `mark`, which is for Jobs that continue, first mark the pods as intentionally deleted.
+        """
         failures = self._each(pods, lambda pod: self._delete(pod, why=why, mark=mark))
         return self._report(job, "delete", failures)
 
@@ -219,7 +225,7 @@ class PodEffects:
         except APIError as error:
             return f"pod {meta.name} cannot be deleted: {error}"
         PODS_DELETED.labels(why).inc()
-        if not meta.deletion_timestamp:  # else another client has begun the deletion, and that is an eviction
+        if not meta.deletion_timestamp:  # otherwise another client began the deletion: an eviction
             self._expectations.deleted(meta.uid, ours=ours)
         return None
 

@@ -53,7 +53,7 @@ class Expectations:
             now = self._monotonic_s()
             self._deleted.pop(uid, None)
             self._deleted[uid] = Deletion(now + REMEMBERED_S, ours)
-            for old, deletion in list(islice(self._deleted.items(), _SWEPT_AT_ONCE)):  # in the order of their ends
+            for old, deletion in list(islice(self._deleted.items(), _SWEPT_AT_ONCE)):  # oldest first
                 if deletion.until <= now:
                     del self._deleted[old]
 

@@ -47,7 +47,7 @@ class JobObjects:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._synced_generation: dict[str, int] = {}  # UID of a Job → its generation that the objects fit
+        self._synced_generation: dict[str, int] = {}  # by UID: the generation of the Job that the objects match
 
     def ensure(self, job: Job, plugins: Sequence[JobPlugin]) -> None:
         """Create or update the objects. Raise ObjectError for a temporary failure, PluginError for a permanent one."""
@@ -71,7 +71,7 @@ class JobObjects:
                     delete(self._client, owned.resource, found.metadata)
 
     def forget(self, job: Job) -> None:
-        """Request that the next pass checks the Job's objects again, if the Job continues."""
+        """Make the next pass check the Job's objects again, if the Job continues."""
         self._synced_generation.pop(job.metadata.uid, None)
 
     def _ensure(self, job: Job, owned: Owned, reason: str, *, change: bool) -> None:
@@ -92,12 +92,12 @@ class JobObjects:
         name, namespace = owned.manifest["metadata"]["name"], job.metadata.namespace
         of_job = {"namespace": namespace, "ownerReferences": [to_builtins(owner_of(job))]}
         content = {**owned.manifest, "metadata": {**owned.manifest["metadata"], **of_job}}
-        # Query first where keys might be made without need: RSA takes its time.
+        # Read first, so that no keys are generated in vain: RSA keys take long.
         there = get_or_none(self._client, resource, name, namespace) if owned.made_once or owned.keys else None
         found: Object
         if there:
             found, new = there, False
-        else:  # with the entries of `data` that are made once; PluginError if the user's own keys cannot be read
+        else:  # with generated `data`; PluginError if the user's own keys cannot be read
             made = {**(owned.made_once() if owned.made_once else {}), **(owned.keys(ssh) if owned.keys else {})}
             whole = {**content, "data": {**content.get("data", {}), **made}} if made else content
             found, new = find_or_make(self._client, resource, whole)
@@ -105,7 +105,7 @@ class JobObjects:
             return None
         if not owned_by(found.metadata, job.metadata.uid):
             return found
-        if change:  # entries that were made once are not in it, so they stay
+        if change:  # without the generated entries, which therefore stay
             self._client.apply(resource, {**content, "metadata": {**content["metadata"], "uid": found.metadata.uid}})
         return None
 

@@ -31,7 +31,7 @@ class Batch:
                 self._carried_out.append(request)
 
     def add_first(self, requests: Iterable[JobEvent]) -> None:
-        """Add requests whose events precede all others."""
+        """Add requests at the front, because their events happened before all others."""
         self._waiting.extendleft(reversed([*requests]))
 
     def commands(self) -> list[JobEvent]:
@@ -90,6 +90,6 @@ class PendingEvents:
             yield batch
         finally:
             returned = dict.fromkeys([*unwritten, *batch.left()])
-            if returned:  # before requests that arrived meanwhile; a repeated request keeps its first place
+            if returned:  # in front of newer requests; a repeated request keeps its place
                 with self._lock:
                     self._requests[key] = returned | self._requests.get(key, {})

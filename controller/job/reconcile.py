@@ -94,7 +94,7 @@ class Reconciler:
         if left_s > -NEEDED_S and self._context.needed(job):
             self._context.requeue_after(meta.key, 1.0)
             return False
-        log.info("job deleted, its time after finishing is over", job=meta.key)
+        log.info("job deleted, because its ttlSecondsAfterFinished has passed", job=meta.key)
         client, version = self._context.client, meta.resource_version
         with suppress(NotFound):
             client.delete(
@@ -135,7 +135,7 @@ class Reconciler:
         if over is not None:
             self._context.recorder.event(job, "Warning", over.reason, over.message)
             return Work(job.status, pods, [over])
-        delay_s = timers.left_s(job.status, self._context.wall_s())  # after refusals of kubelet
+        delay_s = timers.left_s(job.status, self._context.wall_s())  # after the kubelet has rejected pods
         if delay_s:
             self._context.requeue_after(job.metadata.key, delay_s)
         if delay_s and self._context.groups.find(job) is None:

@@ -1,4 +1,7 @@
-"""Writes of a Job's status: only changed fields; counters once stable, or at the latest after a few seconds."""
+"""Writes of a Job's status.
+
+Only changed fields are written. Counters are written once they are stable, or at the latest after a few seconds.
+"""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -24,7 +27,7 @@ MAX_S = 10.0
 
 
 class Held(NamedTuple):
-    """Pending counters: the time of the first change and of the last one."""
+    """Counters that are not written yet, with the times of their first and their last change."""
 
     first_s: float
     latest_s: float

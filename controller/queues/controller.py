@@ -34,7 +34,7 @@ PARENT_INDEX = "parent"
 """Index of the queue store by the name of the parent queue."""
 
 COUNT_EVERY_S = 0.5
-_HIGHEST = 64  # levels: more only where parents form a circle
+_HIGHEST = 64  # levels; deeper only if parents form a cycle
 
 
 def _only_counted(old: Queue | None, new: Queue | None) -> bool:
@@ -182,7 +182,10 @@ class QueueController(KindController[Queue]):
         return queue
 
     def _write(self, queue: Queue, wanted: rules.WantedState, load: rules.Load) -> Queue:
-        """Write annotation and status if they differ; a queue that reopens keeps its annotation until it is open."""
+        """Write the annotation and the status of a queue if they differ.
+
+        A queue that reopens keeps its annotation until its state is Open.
+        """
         if wanted.by_parent:
             queue = self._mark(queue, mark=True)
         queue = self.patched(queue, difference(queue.status, rules.status_of(queue, wanted.state, load)))

@@ -101,21 +101,24 @@ def status_of(queue: Queue, state: QueueState, load: Load) -> QueueStatus:
 
 
 class Counted(NamedTuple):
-    """The charge of a pod: the charged queue and amounts; `gang` is the key of the pod's gang, or empty."""
+    """The charge of a pod: the charged queue and the amounts.
+
+    `gang` is the key of the pod's gang; empty without a gang.
+    """
 
     queue: str
     amounts: Vector
     gang: str
     node: str
     beyond: Pod | None
-    """The pod, if its charge may change with its node: it requests more than the node offers, or the node is
-    unknown."""
+    """The pod itself, if its charge may change with its node; otherwise None. The charge may change if the pod requests
+    more than the node offers, or if the node is unknown."""
 
 
 class RequestsByQueue:
     """Requests by queue; `group` finds a PodGroup by key, and `offers` returns the amounts that a node offers.
 
-    Thread safe.
+    Thread-safe.
     """
 
     def __init__(

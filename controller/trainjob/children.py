@@ -48,7 +48,7 @@ def train_job_keys(job: IndexedJob) -> list[str]:
 
 
 class Ensured(NamedTuple):
-    """An object that was up to date: the hash of its manifest, its UID and version."""
+    """An object that was found up to date: the hash of its wanted manifest, and its UID and version at that time."""
 
     fingerprint: str
     uid: str
@@ -118,7 +118,10 @@ class ChildSteps:
                 self.delete(step.job, step.why)
 
     def fail_gang(self, group: PodGroup, why: str) -> None:
-        """Write into the gang of a JobSet's pods that the TrainJob has failed: some of the pods may have succeeded."""
+        """Record in the PodGroup of a JobSet's pods that the TrainJob has failed.
+
+        The pods alone do not show this, because some of them may have succeeded.
+        """
         with suppress(NotFound, Conflict):
             patch_object(self._client, POD_GROUPS, group.metadata, {"status": {"ending": why}})
 
@@ -136,16 +139,15 @@ class ChildSteps:
         log.info("deleted", job=meta.key, why=why)
 
     def refusal(self, makers: Mapping[str, str], namespace: str, since_s: float) -> str:
-        """Return the reason why pods or Jobs cannot be created, from the newest Event since then about their creators.
+        """Return the reason why pods or Jobs cannot be created, from the newest Event about their creators.
 
-        Return "" if there is no such Event, or if a pod was created later.
-
-        `makers` are the kinds and names of the creators, with which the message begins.
+        Return "" if there is no such Event after `since_s`, or if a pod was created later. `makers` maps the kind of
+        each creator to its name; the result begins with both.
         """
         found: list[tuple[float, str]] = []
         for kind, name in makers.items():
             selector = f"involvedObject.kind={kind},involvedObject.name={name}"
-            with suppress(Forbidden):  # the role of an earlier chart
+            with suppress(Forbidden):  # an earlier chart's role lacks the right
                 events = self._client.list(EVENTS, namespace, field_selector=selector)
                 for each in events:
                     failed = (kind, each.reason) in _FAILED_CREATE
@@ -214,7 +216,7 @@ class ChildSteps:
     def _present(self, train_job: TrainJob, resource: Resource[JSON], name: str, *, likely: bool) -> JSON | None:
         """Return the object of this name if it exists and belongs to the TrainJob.
 
-        Unless `likely`, the object is only read if the cache of ConfigMaps has one of this name.
+        If its existence is not `likely`, it is only read if the cache of ConfigMaps has a ConfigMap of this name.
         """
         if not likely and self.maps.store.get(f"{train_job.metadata.namespace}/{name}") is None:
             return None
@@ -222,7 +224,7 @@ class ChildSteps:
         if found is None:
             return None
         meta = msgspec.convert(found["metadata"], ObjectMeta)
-        own = meta.labels.get(names.TRAIN_JOB) == train_job.metadata.name  # a claim that is retained has no owner
+        own = meta.labels.get(names.TRAIN_JOB) == train_job.metadata.name  # a retained claim has no owner
         if not (owned_by(meta, train_job.metadata.uid) if meta.owner_references else own):
             raise foreign(f"{resource.kind} {name}", meta, train_job)
         return found

@@ -119,7 +119,7 @@ class TrainJobs(KindController[TrainJob]):
         """Queue the TrainJob of a pod whose state has changed."""
         pod = new or old
         job = job_of(pod.metadata) if pod and names.REPLICATED_JOB in pod.metadata.labels else None
-        if job is None or self.cache.store.get(job.key) is None:  # a Job is named as its TrainJob
+        if job is None or self.cache.store.get(job.key) is None:  # a TrainJob and its Job have the same name
             return
         if old is None or new is None or _state(old) != _state(new):
             self.worker.queue.add_after(job.key, PODS_S)
@@ -139,7 +139,7 @@ class TrainJobs(KindController[TrainJob]):
         except Refused as error:
             self._blocked(train_job, f"the API server refuses what this TrainJob needs: {error.message}")
         else:
-            if ended:  # no obstacle takes the end back
+            if ended:  # a TrainJob that has ended stays ended
                 self._after_the_end(ended)
 
     def _forget(self, train_job: TrainJob) -> None:
@@ -231,7 +231,7 @@ class TrainJobs(KindController[TrainJob]):
         *,
         unblocked: bool = False,
     ) -> TrainJob:
-        """Write the status. `Blocked` stays until all steps were taken."""
+        """Write the status. The condition `Blocked` stays until a pass has taken all steps."""
         statuses = theirs.with_counts(status.jobs_status(train_job, plan, children))
         blocked = [each.message for each in train_job.status.conditions if each.type == status.BLOCKED]
         obstacle = self._refusal(train_job, children, statuses) if unblocked or not blocked else blocked[0]

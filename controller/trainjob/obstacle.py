@@ -1,4 +1,7 @@
-"""Obstacles of TrainJobs: reasons why nothing can be created for now, such as a foreign object of the same name."""
+"""Obstacles of TrainJobs: reasons why nothing can be created for now.
+
+An example is another owner's object with a name that the TrainJob needs.
+"""
 
 from controller.live import owner_text
 from muster.api.kubeflow.trainer import TRAIN_JOBS, TrainJob

@@ -39,11 +39,10 @@ from muster.runtime.train_job import mounted_paths
 JSON = dict[str, Any]
 log = structlog.get_logger(__name__)
 AT_ONCE: Final = 32
-"""The number of complete reports that are handled at a time; others wait."""
+"""Maximum number of complete reports that are handled at the same time; others wait."""
 OF_A_PEER: Final = 8
-"""The number of complete reports that are handled at a time for one address, so that an address with many reports does
-not delay others.
-"""
+"""Maximum number of complete reports of one address that are handled at the same time, so that an address with many
+reports does not delay others."""
 _CALL_S: Final = 5.0
 VOLUME = "kubeflow-trainer-token"
 FOLDER = "/var/run/secrets/kubeflow/trainer"
@@ -135,14 +134,14 @@ class ReportServer:
                 request_parts = request.scope["path"], request.headers.get("authorization", ""), await _body(request)
             except reports.RefusedError as refused:
                 return JSONResponse(reports.answer(refused), refused.status)
-            except ClientDisconnect:  # before the whole request arrived; the response reaches no client
+            except ClientDisconnect:  # nobody receives the response
                 return Response(status_code=HTTPStatus.REQUEST_TIMEOUT)
             async with self._limit.slot_for(request.client.host if request.client else ""):
                 work = asyncio.get_running_loop().run_in_executor(self._pool, self._reports.answer, *request_parts)
                 status, content = await work
             return JSONResponse(content, status)
 
-        # Any path, as a wrong one is answered like one of the API server.
+        # Any path: the handler answers a wrong path in the same format as the API server.
         return Starlette(routes=[Route("/{path:path}", report, methods=["POST"])])
 
 

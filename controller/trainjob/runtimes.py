@@ -65,7 +65,7 @@ def digest(text: str) -> str:
 
 
 def snapshot_name(train_job: str) -> str:
-    """Return the ConfigMap that keeps the runtime of a TrainJob."""
+    """Return the name of the ConfigMap that stores the runtime of a TrainJob."""
     return f"{train_job}-runtime-snapshot"
 
 
@@ -145,7 +145,7 @@ class RuntimeFinder:
                     return self._believed(train_job, found)
                 if found and found.data.get(KEY) == text:
                     return text
-                if found:  # by a pass that did not record it, or by another client
+                if found:  # written by an interrupted pass, or by another client
                     delete(self._client, CONFIG_MAPS, found.metadata)
             else:
                 return text

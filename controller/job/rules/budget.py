@@ -61,10 +61,10 @@ def budget_of(job: Job) -> RestartBudget | None:
 
 
 def charged(job: Job, status: JobStatus, request: JobEvent, fault: Fault, now_s: float) -> JobStatus:
-    """Return the status of a Job before a restart: the restart is counted, or the budget is spent.
+    """Return the status of a Job that is about to restart: the restart is counted, or the budget counts as spent.
 
-    A restart caused by the infrastructure uses up neither the budget nor maxRetry. A user's Command does not count
-    either, and lets a Job with a spent budget continue.
+    A restart caused by the infrastructure uses up neither the budget nor maxRetry. A restart by a user's Command does
+    not use up the budget, and lets a Job with a spent budget continue.
     """
     budget = budget_of(job)
     if budget is None:

@@ -56,7 +56,7 @@ def remembered(job: Job, status: JobStatus, pods: Iterable[Pod]) -> JobStatus:
 
 
 def forgotten(job: Job, status: JobStatus, deleted: Iterable[Pod]) -> JobStatus:
-    """Return the Job's new status without its record of the deleted pods' success: these pods are created again."""
+    """Return the Job's status without the success of these deleted pods, so that the pods are created again."""
     again = {pod.metadata.name for pod in deleted}
     done = [slot for name, slot in _done(job).items() if name not in again]
     return notes.noted(status, SUCCEEDED, note_of(done, status.version))

@@ -37,9 +37,9 @@ def next_members(
 
 
 def _needed(job: Job) -> frozenset[str]:
-    """Return the names of the pods that count towards the minimum.
+    """Return the names of the pods that may count towards the Job's minimum.
 
-    These are all pods if any pod may count, or if partitions must start as a whole.
+    If any pod of the Job may count, or if its partitions start as a whole, these are all pods.
     """
     every, least = slots(job), job_minimum(job.spec)
     if any(task.partition_policy for task in job.spec.tasks):

@@ -55,7 +55,7 @@ def count(pods: Iterable[Pod]) -> Counts:
 
 
 def without(pods: Iterable[Pod], others: Iterable[Pod]) -> list[Pod]:
-    """Return the pods that are not among the others."""
+    """Return `pods` without the pods in `others`."""
     uids = {pod.metadata.uid for pod in others}
     return [pod for pod in pods if pod.metadata.uid not in uids]
 
@@ -69,7 +69,7 @@ class Transition(NamedTuple):
 
 
 def unplaced(job: Job, pods: Iterable[Pod]) -> int | None:
-    """Return the pods of an elastic Job that have no node yet; None for any other Job."""
+    """Return the number of pods of an elastic Job that have no node yet; None for any other Job."""
     of_pods = [mapping(mapping(task.template.get("metadata")).get("annotations")) for task in job.spec.tasks]
     if len(of_pods) != 1 or names.ELASTIC not in {**job.metadata.annotations, **of_pods[0]}:
         return None
@@ -145,7 +145,7 @@ def _elastic(spec: JobSpec, counts: Counts, unplaced: int) -> Transition | None:
     others = counts.running + counts.failed + counts.unknown + counts.terminating + counts.pending - unplaced
     if others or counts.succeeded < max(job_minimum(spec), 1) or counts.succeeded == total_replicas(spec):
         return _completion(spec, counts)
-    message = f"{many(counts.succeeded, 'pod')} of the elastic world succeeded; the others are no longer started"
+    message = f"{many(counts.succeeded, 'pod')} of the elastic run succeeded; the other pods are no longer started"
     return Transition("Completing", WORLD_ENDED, message)
 
 

@@ -156,7 +156,7 @@ def step(phase: Phase, action: str) -> PolicyCell:
 
 WHOLE = "job"
 UNFINISHED = "unfinished"
-"""Restart target: the whole Job except its finished pods, because a resumed Job does not run these again."""
+"""Restart target of a Job that is resumed: all pods except the finished ones, which are not run again."""
 
 
 class RestartTarget(NamedTuple):
@@ -190,7 +190,10 @@ def target_of(action: str, request: JobEvent) -> RestartTarget:
 
 
 def restarting(status: JobStatus, target: RestartTarget) -> JobStatus:
-    """Return the status with the restart target recorded: the whole Job (which replaces parts), or another part."""
+    """Return the status with a restart target recorded.
+
+    The whole Job as a target replaces all others; a part is added to the other parts.
+    """
     noted = notes.words(status, notes.RESTART)
     if target.kind == WHOLE or (target.kind == UNFINISHED and WHOLE not in noted):
         noted = [str(target)]
@@ -233,7 +236,10 @@ def _parts_of(pod: Pod) -> Iterable[RestartTarget]:
 
 
 def _parts(task: str, partition: str, *pod: str) -> Iterable[RestartTarget]:
-    """Return every part of a Job that a pod, known by UID and name, belongs to."""
+    """Return every restart target that includes a pod: its task, its partition and the pod itself.
+
+    `pod` are the pod's UID and name.
+    """
     return (
         RestartTarget("task", task),
         RestartTarget("partition", f"{task}/{partition}"),

@@ -66,8 +66,8 @@ class Work(NamedTuple):
 def concluded(job: Job, work: Work, now_s: float) -> tuple[JobStatus, str | None]:
     """Return the status with the phase that follows from the pods, or with the reason why the phase stays.
 
-    Also return the reason why the gang cannot be placed; None if this is not what the Job currently waits for. A phase
-    that deletes pods stays while the deletion fails; surplus pods do not affect the phase.
+    Also return the reason why the gang cannot be placed; None if the Job does not wait for a placement. A phase that
+    deletes pods stays while the deletion fails; surplus pods do not affect the phase.
     """
     counts, phase, status = count(work.pods), job.status.state.phase, work.status
     held = bool(work.failures) and phase not in SYNCED
@@ -80,7 +80,7 @@ def concluded(job: Job, work: Work, now_s: float) -> tuple[JobStatus, str | None
         status = moved(status, transition.phase, transition.reason, message, now_s)
         status = finished_with_duration(job, status)
     elif phase in STOPPED_PHASES:
-        pass  # the reason of its end stays; events report the rest
+        pass  # keep the reason for its end; events report failures
     elif work.failures:
         reason, message, _ = work.failures[0]
         status = explained(status, reason, and_more(message, len(work.failures)))
@@ -96,7 +96,7 @@ def concluded(job: Job, work: Work, now_s: float) -> tuple[JobStatus, str | None
 
 
 def _with_refusals(transition: Transition, work: Work) -> str:
-    """Return the message of a transition; for a failed or terminated Job, with the first failed pod."""
+    """Return the message of a transition; if the Job has failed or was terminated, with its first failed pod."""
     if transition.phase not in {"Failed", "Terminated"}:
         return transition.message
     last_event = work.status.state.message if transition.reason == MAX_RETRY else ""
@@ -163,7 +163,7 @@ def waiting(group: PodGroup, pods: Iterable[Pod]) -> tuple[str, str]:
         return "Gated", "the gang is admitted and waits for a placement"
     later = sorted(later_tasks(group.metadata))
     if later:
-        return "WaitingForTasks", f"tasks that others must be ready for: {', '.join(later)}"
+        return "WaitingForTasks", f"these tasks wait until other tasks are ready: {', '.join(later)}"
     return "Starting", "the gang is admitted; its pods are being started"
 
 

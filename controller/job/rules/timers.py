@@ -155,7 +155,7 @@ def left_s(status: JobStatus, now_s: float) -> float:
     """Return the seconds until pods may be created; 0 if they may be created now."""
     found = back_off(status)
     delay_s = found.until_s - now_s if found else 0.0
-    return delay_s if 0 < delay_s <= MAX_S else 0.0  # more was never set: the clock was set back
+    return delay_s if 0 < delay_s <= MAX_S else 0.0  # longer means that the clock was set back
 
 
 def restarted(status: JobStatus, request: JobEvent, now_s: float, ran_s: float) -> JobStatus:

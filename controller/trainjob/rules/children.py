@@ -104,10 +104,10 @@ def marked(manifest: Mapping[str, Any], train_job: TrainJob) -> JSON:
 
 
 def job_manifest(manifest: Mapping[str, Any], train_job: TrainJob, resumed_at: str) -> JSON:
-    """Return the manifest of an object that creates pods, with annotations: TrainJob's hash, last resumption, and TTL.
+    """Return the manifest of an object that creates pods, annotated with the TrainJob's hash, last resumption and TTL.
 
-    With the field `ttlSecondsAfterFinished`, a Job might be deleted before the TrainJob's end is recorded, and would
-    run again.
+    The TTL replaces the field `ttlSecondsAfterFinished`. With the field, a Job might be deleted before the TrainJob's
+    end is recorded, and would run again.
     """
     result = marked(manifest, train_job)
     annotations = {**(result["metadata"].get("annotations") or {}), names.TRAIN_JOB_SPEC: intent(train_job)}

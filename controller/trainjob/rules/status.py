@@ -141,7 +141,7 @@ def _gang_status(train_job: TrainJob, pod_set: PodSetPlan, children: Children) -
     size = of_one = max(1, pod_set.count // pod_set.jobs)
     over = job is not None and job.status.state.phase in FINISHED
     if job is not None and job.status.state.phase == "Completed" and names.ELASTIC in job.metadata.annotations:
-        size = 1  # pods that never had a node are not missed
+        size = 1  # pods that never had a node are not needed
     ready = good = bad = active = 0
     for tally in _tallies(pod_set, children.pods, of_one):
         if tally["Succeeded"] >= size:

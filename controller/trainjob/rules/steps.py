@@ -38,40 +38,43 @@ class Create(NamedTuple):
 
 
 class Ensure(NamedTuple):
-    """Step that creates a missing object, and changes an object that differs unless it is created only `once`."""
+    """Step that creates a missing object, or corrects an object that differs from its component.
+
+    An existing object of a component that is created `once` is not changed.
+    """
 
     component: Component
 
 
 class Suspend(NamedTuple):
-    """Suspend a batch/v1 Job, or resume it."""
+    """Step that suspends a batch/v1 Job, or resumes it."""
 
     job: IndexedJob
     suspend: bool
 
 
 class SendCommand(NamedTuple):
-    """Send this Command to the controller of Jobs."""
+    """Step that sends this Command to the controller of Jobs."""
 
     job: Job
     action: Literal["AbortJob", "ResumeJob"]
 
 
 class Clear(NamedTuple):
-    """Delete these pods, which have ended."""
+    """Step that deletes these ended pods."""
 
     pods: Sequence[Pod]
 
 
 class PatchJob(NamedTuple):
-    """Update numbers and annotations of a Job, by a JSON patch that tests its assumptions."""
+    """Step that updates the sizes and annotations of a Job, by a JSON patch that also tests its UID and task names."""
 
     job: Job
     operations: Sequence[Mapping[str, Any]]
 
 
 class Delete(NamedTuple):
-    """Delete a Job of either kind with its pods, and wait until it is gone."""
+    """Step that deletes a Job of either kind with its pods, and waits until they are gone."""
 
     job: Job | IndexedJob
     why: str
@@ -81,7 +84,7 @@ Step = Create | Ensure | Suspend | SendCommand | Clear | PatchJob | Delete
 
 
 def decide(train_job: TrainJob, plan: Plan, components: Sequence[Component], children: Children) -> list[Step]:
-    """Return the steps to take now; if nothing must change, these are only `Ensure` steps."""
+    """Return the steps to take now; if nothing has to change, these are only `Ensure` steps."""
     steps: list[Step] = []
     open_ = True
     started = children.job is not None
@@ -154,7 +157,10 @@ def _resume(job: Job, pods: Sequence[Pod]) -> Iterator[Step]:
 
 
 def _outdated(job: Job | IndexedJob, train_job: TrainJob) -> bool:
-    """Return True if the Job was created for other pods; a Job without the note stays."""
+    """Return True if the Job was created for a different spec of its pods.
+
+    A Job without the annotation that records this is not outdated.
+    """
     noted = job.metadata.annotations.get(names.TRAIN_JOB_SPEC)
     return noted is not None and noted != intent(train_job)
 

@@ -181,4 +181,4 @@ def test_the_status_names_the_tasks_that_wait() -> None:
     """Once the gang is let in."""
     of = group(CHAIN, {}, ("c",))
     of.status.phase = "Running"
-    assert statuses.waiting(of, []) == ("WaitingForTasks", "tasks that others must be ready for: c")
+    assert statuses.waiting(of, []) == ("WaitingForTasks", "these tasks wait until other tasks are ready: c")
