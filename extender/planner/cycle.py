@@ -26,7 +26,7 @@ from extender.planner.framework.snapshot import CycleInputs, Snapshot
 from extender.planner.memory import Refusals, avoided_after, still_avoided
 from extender.planner.plugins import PLUGINS
 from extender.planner.scaleup.action import AskForNodes
-from extender.planner.timing import Timing
+from extender.planner.timing import CLOCKS_S, Timing
 from extender.planner.topology.hypernodes import HyperNodeTree
 
 
@@ -112,6 +112,7 @@ class Planning:
         self._asks = Asks()
         self._labels = LabelCache()
         self._avoided: Refusals = {}
+        self._latest = -inf
         self.configure(configuration)
 
     def configure(self, configuration: config.SchedulerConfig) -> None:
@@ -120,6 +121,7 @@ class Planning:
         Raises ValueError with all errors of the configuration at once.
         """
         self.actions, self.plugins = self._parts.parts_of(configuration)
+        self._configuration = configuration
 
     def run(self, snapshot: Snapshot, now: float, actions: Sequence[Action] | None = None, **given: Any) -> Session:
         """Run one cycle.
@@ -128,7 +130,14 @@ class Planning:
 
         Nodes that refused a member are remembered for the next cycle. The Placement records these nodes too, but the
         write of the Placement may fail. The remembered nodes are used unless `avoided` is given.
+
+        If the clock was set back, the times in memory are too late by hours. The planner then begins with empty
+        memory, as after a restart.
         """
+        if now < self._latest - CLOCKS_S:
+            self._parts, self._avoided = Parts(), {}
+            self.configure(self._configuration)
+        self._latest = now
         if self._causes.full and not 0 <= now - self._renewed < RENEWED_S:
             self._causes, self._renewed = Causes(), now
         inputs = CycleInputs(

@@ -12,6 +12,9 @@ from msgspec.structs import astuple
 
 from extender.planner import memory
 from extender.planner.actions.progress import AVOID_S
+from extender.planner.cycle import Planning
+from extender.planner.framework import decisions
+from extender.planner.framework.config import SchedulerConfig
 from extender.planner.framework.session import Session
 from extender.planner.framework.snapshot import CycleInputs, take_snapshot
 from extender.planner.memory import Memory, avoided_after, memory_of, memory_text, published_inputs, still_avoided
@@ -48,6 +51,27 @@ def test_members_at_the_barrier_are_told_where_others_are_held_for_them() -> Non
     told = memory_of(world.session())
     assert told.arrived == {uids[0]: (Slot("master", 0),)}
     assert published_inputs(memory_text(told))[0].memory == told
+
+
+def test_a_clock_that_was_set_back_delays_nothing() -> None:
+    """What is left of a gang goes a minute after the cycle that finds the new time, and not an hour later."""
+    world = World().nodes(2)
+    key = world.gang("a", {"worker": (2, GPU8)})
+    world.plan()
+    world.change(world.state.placements[key], status={"phase": "Bound"})
+    world.pod(key, "worker", 0, GPU8, node="node-0", phase="Running")
+    planning = Planning(SchedulerConfig(actions="stalegangeviction"), Timing())
+
+    def goes() -> bool:
+        return bool(planning.run(take_snapshot(world.state), world.now).decided(decisions.Evict))
+
+    assert not goes()
+    world.now -= 3_600
+    assert not goes()
+    world.now += 30
+    assert not goes()
+    world.now += 31
+    assert goes()
 
 
 def test_too_much_memory_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
