@@ -55,7 +55,7 @@ from_zero(OUTCOMES, (outcome.name.lower() for outcome in MeetingOutcome))
 
 @dataclass(slots=True)
 class _Meeting:
-    """Bind calls of one gang and epoch; `arrived` maps each slot to the last pod that arrived for it."""
+    """The held bind calls of one gang and epoch; `arrived` maps each slot to the last pod that arrived for the slot."""
 
     opened_at: float
     arrived: dict[Slot, str] = field(default_factory=dict)
@@ -86,8 +86,8 @@ class Barrier:
     ) -> MeetingOutcome:
         """Call `on_arrival`, then wait until the held members (slots by pod UID) satisfy `enough`, or until a timeout.
 
-        If several pods arrive for the same slot, only the last one keeps the slot; the others get CANCELLED. A call
-        that ends with an exception no longer counts.
+        If several pods arrive for the same slot, only the last one keeps the slot; the others get CANCELLED. The call
+        of a member that ends with an exception no longer counts as held.
         """
         key = (gang_uid, epoch)
         meeting = self._arrive(key, slot, pod_uid)
@@ -139,7 +139,7 @@ class Barrier:
     def _check_deadline(self, key: tuple[str, int], meeting: _Meeting) -> None:
         """End a meeting after its timeout.
 
-        All its members share one timer, which is set again when the timeout grows.
+        All members of a meeting share one timer, which is set again when the timeout grows.
         """
         lasts_s = min(self._timeout_s + MEMBER_S * len(meeting.arrived), LONGEST_S)
         left = meeting.opened_at + lasts_s - self._monotonic_s()

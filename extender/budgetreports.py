@@ -25,19 +25,20 @@ KNOWN: Final = Gauge(
     "muster_queue_budget_known", "1 while the usage for a budget is known and up to date, else 0", ["queue"]
 )
 NEAR: Final = 0.8
-"""Fraction of a budget at whose use a warning is sent."""
+"""Used fraction of a budget from which a warning is sent."""
 EVERY_S: Final = 5.0
 _UNKNOWN_AFTER_S: Final = 60.0
-"""Time after the start of this process at which it begins to warn that the usage is unknown."""
+"""Time after the start of this process before it warns that the usage is unknown."""
 
 LATE_S: Final = 600.0
-"""Time within which the history recorder must publish that members have started or ended; it usually takes seconds."""
+"""Time within which the history recorder must publish that members have started or ended; usually it takes only
+seconds."""
 
 
 class BudgetReporter:
     """Reporter of usage budgets.
 
-    It remembers the last report about each queue, and reports each threshold only once.
+    The reporter remembers its last report about each queue, and reports each threshold only once.
     """
 
     def __init__(self, recorder: EventWriter, *, wall_s: Callable[[], float]) -> None:
@@ -56,7 +57,9 @@ class BudgetReporter:
         """Time of the first change that the known usage does not include yet; None without such a change."""
 
     def believed(self, usage: PublishedUsage | None) -> PublishedUsage | None:
-        """Return the usage; None if its writer seems to be down, because recent changes have been missing for too long.
+        """Return the published usage; None if its writer seems to be down.
+
+        The writer seems to be down if the usage has lacked a recent change for too long.
 
         The usage is written only after changes. Therefore the age of the last write does not show whether the usage is
         complete.
@@ -111,7 +114,7 @@ class BudgetReporter:
 
 
 def step(state: BudgetUsage) -> tuple[str, UsageBudget | None]:
-    """Return the reason of the Event to send, and the budget that is used most; empty if less than 80 % is used."""
+    """Return the reason of the Event to send, and the most used budget; the reason is empty below 80 % usage."""
     budget = max(state.ratios, key=lambda each: state.ratios[each], default=None)
     ratio = 0.0 if budget is None else state.ratios[budget]
     if ratio >= 1:

@@ -41,7 +41,8 @@ T = TypeVar("T")
 ANSWER_S = 30.0
 """Timeout for a thread that waits for a result from the loop; only a loop that has ended takes this long."""
 MAX_DELAY_S = 5.0
-"""Longest interval between two attempts while the API server does not respond, because gangs wait for it."""
+"""Longest interval between two attempts to reach an API server that does not respond; it is short because gangs wait.
+"""
 _USUAL_JOB_BYTES = 16 * 1024
 COMPARISONS = 1_000
 """Number of pods that one callback compares with new queries; this takes about a millisecond."""
@@ -107,7 +108,7 @@ class Live:
             self._wake()
 
     async def until(self, condition: Callable[[], bool], timeout_s: float) -> bool:
-        """Wait until the state satisfies a condition; return False after the timeout."""
+        """Wait until the state satisfies a condition; return False if this takes longer than the timeout."""
         changed = asyncio.Event()
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
@@ -141,7 +142,10 @@ def _name_of(meta: ObjectMeta) -> ObjectMeta:
 
 
 def _planned_weight_of(job: Job) -> int:
-    """Return the size of the parts that the state keeps; for a usual Job the total size, which is faster to compute."""
+    """Return the size of the fields of a Job that the state keeps.
+
+    For a usual Job, this is the total size, which is faster to compute.
+    """
     whole = weight_of(job)
     return whole if whole <= _USUAL_JOB_BYTES else weight_of(planned_job(job))
 
@@ -183,8 +187,7 @@ class LiveCluster(Live):
         self._hook = hook
         self._comparing = False
         self._first: frozenset[Mark] | None = None
-        """The queries that were not yet compared with pods when the caches had been filled for the first time; None
-        before that."""
+        """The queries that had not been compared with pods when the caches were first filled; None before that time."""
         on_node_change = next(self._handler_of(fed) for fed in FEED if fed.resource is core.NODES)
         self._pool = PoolFeed(client, self.state, on_node_change, random.random)
         self._reflectors = {fed.resource: self._watch(client, fed) for fed in FEED}
@@ -219,7 +222,7 @@ class LiveCluster(Live):
             reflector.add_handler(handler)
 
     def start(self) -> None:
-        """Start the reflectors; the one for pods starts last, because the pool's nodes and gangs select its pods.
+        """Start the reflectors. The reflector for pods starts last, because nodes and gangs determine the pool's pods.
 
         Call this on the loop.
         """

@@ -1,8 +1,8 @@
 """Writers of Queue and HyperNode statuses: shares and usage of queues, members and problems of HyperNodes.
 
-The extender writes these statuses because the planner computes their content anyway. The controller would have to watch
-all nodes to do so. The controller writes the other fields of the Queue status (state, counts, allocated). Both use
-merge patches that contain only their own fields.
+The extender writes these statuses because the planner computes their content anyway. If the controller wrote them, it
+would have to watch all nodes. The controller writes the other fields of the Queue status (state, counts, allocated).
+Extender and controller use merge patches that contain only their own fields.
 """
 
 from collections.abc import Mapping, Sequence
@@ -134,7 +134,7 @@ def largest_difference(root: scheduling.Queue, snapshot: Snapshot) -> dict[str, 
 
 
 def _replaced(known: Mapping[str, object], wanted: Vector) -> dict[str, str | None]:
-    """Return a merge patch with the wanted resources that also removes those that are no longer wanted."""
+    """Return a merge patch that sets the wanted resources and removes all other known resources."""
     return dict.fromkeys(known, None) | dict(to_quantities(wanted))
 
 

@@ -52,7 +52,7 @@ class ConfigFile:
         self._refuse: Callable[[str], None] = lambda _: None
 
     def follow(self, use: Callable[[SchedulerConfig], None], refuse: Callable[[str], None]) -> None:
-        """Set the function to call for a valid configuration, and the one to call for the errors of an invalid one."""
+        """Set the functions to call: `use` with a valid configuration, `refuse` with the errors of an invalid one."""
         self._use, self._refuse = use, refuse
 
     def start(self) -> None:

@@ -45,7 +45,7 @@ During a burst of events, the pause leaves CPU time for verbs and watches, and e
 CPU time.
 """
 MAX_REST_S = 0.1
-"""Maximum pause in seconds; after a cycle that takes longer, the pause is as long as the cycle."""
+"""Maximum pause in seconds. After a cycle that takes longer than this, the pause is as long as the cycle."""
 BURST_S = 0.1
 """CPU time in seconds that cycles after a quiet period may use without a pause. A new gang takes two cycles: the first
 admits its PodGroup, the second places its pods."""
@@ -56,7 +56,10 @@ deadlines."""
 
 
 class Pauses:
-    """The pauses between cycles: none until a burst of cycles has used its CPU time, which grows while none run."""
+    """The pauses between cycles.
+
+    A burst of cycles runs without pauses until it has used its CPU time, which accumulates in quiet times.
+    """
 
     def __init__(self) -> None:
         self._left_s, self._since_s = BURST_S, 0.0
@@ -156,7 +159,7 @@ class Planner:
             self._committer.recall_failures()
             self._cluster.ask(PlannerState.touch_all)
         elif self._was_active and not active:
-            # another replica reserves capacity now, so this replica's memory becomes wrong
+            # another replica leads now, so this replica's memory of reserved capacity becomes outdated
             self._cluster.ask(lambda state: state.ledger.reserved.replace([], 0.0))
         self._was_active = active
         return active
@@ -211,7 +214,7 @@ class Planner:
     def _take_snapshot(
         self, state: PlannerState
     ) -> tuple[Snapshot, dict[str, frozenset[Slot]], dict[str, dict[str, str]]]:
-        """Return a snapshot, the members that wait at the barrier, and why objects are unreadable, at one moment."""
+        """Return, as of one moment, a snapshot, the members that wait at the barrier, and the reasons of exclusions."""
         if self._replaced is not None:
             self._replaced.forget()
             self._replaced = None

@@ -27,8 +27,8 @@ from muster.process.counters import from_zero
 log = structlog.get_logger()
 EVICTED = Counter("muster_evictions_total", "Evicted pods, by the action that chose them", ["action"])
 BELOW_MINIMUM = "below-minimum"
-"""Label value of the metric for pods of a gang that has too few members to continue; other pods have the action there.
-"""
+"""Value of the label `action` of the metric, for pods of a gang that has too few members to continue; for other pods,
+the value is the action."""
 from_zero(EVICTED, ("recall", "reclaim", "preempt", "consolidate", "continued", BELOW_MINIMUM))
 _UNCOUNTED = {"$deleteFromPrimitiveList/finalizers": ["batch.kubernetes.io/job-tracking"]}
 EVICT_AGAIN_S = 5.0
@@ -65,7 +65,7 @@ class Evictor(Writer):
     def _victim(self, pod: PodRecord) -> PodRecord | None:
         """Return the current pod if it still uses its node and was not evicted a moment ago.
 
-        A pod that has finished uses no capacity, and its owner must still count it.
+        A pod that has finished is not evicted: it uses no capacity, and its owner must still count it.
         """
         latest = self._cluster.ask(lambda state: state.pods.get(pod.uid))
         if latest is None or latest.terminating or not latest.uses_node or self._just_evicted(pod):
@@ -187,7 +187,7 @@ class EvictionWriter(Evictor):
         return True
 
     def _give_way(self, session: Session, room: decisions.MakeRoom, why: Reason) -> None:
-        """Close a placement with a victim that cannot be evicted, and evict nothing for its gang for a while."""
+        """Close a placement with a victim that cannot be evicted; for a while, no pod is evicted for its gang."""
         gang = self._cluster.ask(lambda state: state.refreshed(room.gang.key))
         if gang is not None:
             phase: PlacementPhase = "Bound" if gang.started else "Abandoned"
@@ -196,8 +196,8 @@ class EvictionWriter(Evictor):
     def delete_all(self, session: Session) -> None:
         """Delete pods that must be re-created, pods without a node first.
 
-        If one of them has been bound in the meantime, the other pods of its gang stay. The gang may now be complete,
-        and would be left partly bound if a member were deleted. The next cycle decides again.
+        If one of the pods has been bound in the meantime, the other pods of its gang stay. Such a gang may now be
+        complete, and would be left partly bound if a member were deleted. The next cycle decides again.
         """
         evicts = session.decided(decisions.Evict)
         grew: set[str] = set()

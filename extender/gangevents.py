@@ -31,7 +31,7 @@ _REMEMBERED = 10_000
 
 _Type = Literal["Normal", "Warning"]
 _News = tuple[str, str]
-"""Reason and kind of an Event; an Event is recorded only for a new combination of the two."""
+"""Reason and kind of an Event. An Event is recorded only if its reason or kind differs from those of the last one."""
 
 
 class GangEvents:
@@ -50,7 +50,10 @@ class GangEvents:
         """Maps the UID of a workload to the times of its latest Events."""
 
     def waits(self, gang: GangView, reason: str, message: str, *, other_reason: bool) -> None:
-        """Record that the gang waits; `other_reason`: it did not wait before, or waited for another kind of reason."""
+        """Record that the gang waits.
+
+        `other_reason` is True if it did not wait before, or for another kind of reason.
+        """
         self._recorder.event(subject(gang.group), "Warning", "Unschedulable", message)
         if other_reason:
             self._report(gang, "Warning", "Unschedulable", message, kind=reason, by_controller=True)
@@ -112,7 +115,7 @@ class GangEvents:
         self._report_to_both(gang, "Normal", "EvictionWithdrawn", message, kind)
 
     def _report_to_both(self, gang: GangView, type_: _Type, reason: str, message: str, kind: str) -> None:
-        """Record an Event on PodGroup and workload, only once on each even if several cycles repeat the decision."""
+        """Record an Event on the PodGroup and its workload, once each, even if several cycles repeat the decision."""
         if self._is_news((gang.uid, gang.uid), (reason, kind)):
             self._recorder.event(subject(gang.group), type_, reason, message)
         self._report(gang, type_, reason, message, kind=kind)
@@ -156,7 +159,7 @@ class GangEvents:
 
 
 def _is_worth_telling(gang: GangView) -> bool:
-    """Return True for gangs with several pods and gangs that had to wait; kube-scheduler reports all others."""
+    """Return True for gangs with several pods, and for gangs that had to wait. kube-scheduler reports other gangs."""
     waited = any(each.type == "Unschedulable" for each in gang.group.status.conditions)
     return waited or gang.min_member > 1 or sum(pod_set.replicas for pod_set in gang.pod_sets) > 1
 

@@ -24,7 +24,7 @@ _OVER = {PLACED: reasons.placements.PLACED, "Admitted": reasons.placements.ADMIT
 
 
 def status_body(status: PodGroupStatus) -> dict[str, Any]:
-    """Return the status as a merge patch that also resets fields the wire type omits: counts of 0, and no position."""
+    """Return the status as a merge patch, which also resets fields that JSON omits: counts of 0, and no position."""
     gone = {"running": 0, "succeeded": 0, "failed": 0, "place": None, "expectedStart": None}
     return {**gone, **msgspec.to_builtins(status)}
 
@@ -38,7 +38,7 @@ def wanted_status(
         return replace(status, conditions=_conditions(gang, status.phase, waits, "", now))
     alive = [pod for pod in gang.pods if not pod.terminating]
     running = sum(pod.phase == "Running" for pod in alive)
-    gone = sum(pod_set.gone for pod_set in gang.pod_sets)  # they have succeeded
+    gone = sum(pod_set.gone for pod_set in gang.pod_sets)  # pods that have succeeded
     succeeded = gone + sum(pod.phase == "Succeeded" for pod in alive)
     failed = sum(pod.phase == "Failed" for pod in alive)
     scheduled = [pod for pod in gang.pods if pod.node or pod.phase in _ENDED]
@@ -74,7 +74,7 @@ def _phase(gang: GangView, *, enqueued: bool, enough: bool, running: int, finish
 
 
 def _is_evicted(gang: GangView) -> bool:
-    """Return True for an evicted gang whose remaining pods all terminate; its eviction's reason is still shown."""
+    """Return True for an evicted gang whose remaining pods are all terminating; the eviction's reason stays shown."""
     return bool(gang.group.evicted) and all(pod.terminating or pod.phase == "Failed" for pod in gang.pods)
 
 

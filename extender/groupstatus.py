@@ -55,13 +55,12 @@ EVICTION_SHOWS_S = 5.0
 MOMENT_S = 10.0
 """Time after which missing or uncompared pods are reported.
 
-An owner creates pods one after another, and a healthy start must not cause a Warning.
-"""
+An owner creates its pods one after another, and a normal start must not cause a Warning event."""
 _MOMENTARY = frozenset({reasons.pods.TOO_FEW, reasons.pods.NOT_COMPARED, reasons.pods.LATER})
 _NO_NEWS = frozenset({reasons.pods.TOO_FEW, reasons.placements.EVICTED})
-"""Reasons for waiting that follow directly from an eviction."""
+"""Reasons for waiting that are a direct consequence of an eviction, and do not replace the eviction's reason."""
 _Decided = tuple[bool, bool, Reason]
-"""The decision about a gang: enqueued or not, placed or not, and the reason why it waits."""
+"""The decisions of a cycle about a gang: if it is admitted, if it is placed, and the reason why it waits."""
 
 
 class _Held(NamedTuple):
@@ -79,7 +78,7 @@ class _Memory:
     """The writer's memory of one gang; times are in seconds of the monotonic clock."""
 
     seen: tuple[GangView, _Decided, float] | None = None
-    """View and decision for which no status needs to be written before the given time."""
+    """View of the gang and decisions for which no status needs to be written before the given time."""
     written_s: float = -inf
     interval_s: float = MESSAGE_INTERVAL_S
     """Current interval between messages with the same reason."""
@@ -96,13 +95,13 @@ class _Memory:
 class PodGroupStatusWriter(Writer):
     """Writer of a PodGroup's phase, counts and conditions.
 
-    Remembers written statuses, so that an unchanged gang costs no write.
+    The writer remembers written statuses, so that an unchanged gang causes no write.
     """
 
     def __init__(self, context: WriteContext) -> None:
         super().__init__(context)
         self._known: defaultdict[str, _Memory] = defaultdict(_Memory)
-        """Maps the key of a gang to what the writer remembers about it."""
+        """Maps the key of a gang to the writer's memory of this gang."""
 
     def wrote(self, gang: GangView, status: PodGroupStatus) -> None:
         """Record that `extender.notes` has written the status that follows from this cycle."""
@@ -207,7 +206,7 @@ def _why(
 def _lasting(
     known: _Memory, gang: GangView, why: decisions.Unschedulable | None, now: float
 ) -> decisions.Unschedulable | None:
-    """Return why the gang waits; None for a temporary reason that is too recent, unless one is already reported."""
+    """Return why the gang waits; None for a temporary, too recent reason, unless a reason is reported already."""
     if why is None or why.reason not in _MOMENTARY or gang.group.why_waiting:
         known.lacks = None
         return why

@@ -162,7 +162,7 @@ class Extender:
         self._config_file.start()
 
     def let_go(self) -> None:
-        """Answer the bind calls that are held with an error, so that kube-scheduler repeats them at the next leader.
+        """Answer all held bind calls with an error, so that kube-scheduler sends them again to the next leader.
 
         Call this on the loop.
         """

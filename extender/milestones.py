@@ -48,8 +48,8 @@ class _Gang:
 class Milestones:
     """Handlers of object changes, which update the metrics.
 
-    `active` returns True while this extender leads, `owns` for the queues of its node pool, `wall_s` seconds since the
-    epoch.
+    `active` returns True while this extender leads, `owns` returns True for a queue of its node pool, and `wall_s`
+    returns the seconds since the epoch.
     """
 
     def __init__(

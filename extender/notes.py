@@ -1,4 +1,4 @@
-"""Writer of simple placements, of gangs with one pod, into an annotation of the PodGroup.
+"""Writer of the placements of gangs with one pod, which are stored in an annotation of the PodGroup.
 
 The annotation (`muster.api.muster.placement`) and the resulting phase are written together. All other placements are
 separate objects (`extender.placements`).
@@ -22,7 +22,10 @@ from muster.kube.errors import Conflict
 
 
 class NoteWriter(Writer):
-    """Writer of placements into PodGroups. It passes the statuses that it writes together with them to `statuses`."""
+    """Writer of placements into PodGroups.
+
+    Each status that is written together with a placement is passed to `statuses`.
+    """
 
     def __init__(self, context: WriteContext, statuses: PodGroupStatusWriter) -> None:
         super().__init__(context)

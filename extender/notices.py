@@ -69,7 +69,10 @@ class NoticeWriter(Writer):
             self._count_notice(gang_uid, f"{room.gang.uid}/{room.epoch}", outcome)
 
     def repaired(self, repair: decisions.EvictForFaults) -> None:
-        """Count the end of a repair's notice, if there was one; no work was lost in favour of another gang."""
+        """Count the end of a repair's notice, if there was one.
+
+        Lost work is not counted, because no other gang caused it.
+        """
         if repair.outcome:
             self._count_notice(repair.gang.uid, f"{repair.gang.uid}/{repair.epoch}", repair.outcome)
 

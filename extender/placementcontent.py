@@ -47,7 +47,7 @@ def placed(
 ) -> PlacementContent:
     """Return a new placement; `remembered` has the nodes that an earlier PodGroup with the same name avoided.
 
-    The deadline is in seconds since the epoch.
+    The placement's deadline is given in seconds since the epoch.
     """
     gang, known, why = place.gang, before.spec if place.gang.started else PlacementSpec(), _waits_for(place)
     home = gang.group.metadata.namespace
@@ -97,7 +97,7 @@ def closed(close: ClosePlacement, *, now: float, avoided: Collection[str]) -> Pl
         started_at=_started_at(gang, now) if started else "",
         started_with=gang.started_with() if started else None,
         message=close.message,
-        why=None if close.phase == "Bound" else close.why.data,  # nobody reads it
+        why=None if close.phase == "Bound" else close.why.data,  # no reader needs it
         avoided=avoided_by(gang, now=now, avoided=avoided),
     )
     _count_attempts(status, close, now)
@@ -139,7 +139,7 @@ def with_room(there: RoomIsThere, known: Placement, *, deadline_s: float) -> Pla
 
 
 def binding(known: Placement, bound: int) -> PlacementContent:
-    """Return the placement while its members are being bound; `bound` members are bound already."""
+    """Return the placement in phase Binding, while its members are being bound; `bound` members are bound already."""
     return PlacementContent(spec=known.spec, status=replace(known.status, phase="Binding", bound=bound))
 
 

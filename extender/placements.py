@@ -229,8 +229,8 @@ def _assume(state: PlannerState, place: decisions.Place, wanted: Vector, now: fl
 def new_requests(place: decisions.Place, used: Mapping[str, Container[str]] = MappingProxyType({})) -> Vector:
     """Return the requests of all members that get a slot and whose pod class is known.
 
-    Devices of a shared claim count once. They do not count if the queue already uses the claim (`used` maps a claim to
-    its queues).
+    The devices of a shared claim count once, or not at all if the queue already uses the claim. `used` maps a claim to
+    the queues that use it.
     """
     classes = _new_classes(place)
     total: Vector = {}

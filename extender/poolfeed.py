@@ -1,12 +1,12 @@
-"""Selection of a node pool's pods and Volcano Jobs, because the API server cannot select them.
+"""Selection of a node pool's pods and Volcano Jobs, which the API server cannot select by a label.
 
 Nodes, PodGroups and Placements are selected by the API server, by the label of their pool. Pods cannot be selected,
 because pods on the pool's nodes may have any scheduler. Therefore all pods are watched, and pods of other pools are
 dropped at once. A pod belongs to the pool if it names the pool's scheduler, or if it is on a node of the pool.
 
 A node that leaves the pool is treated as deleted: gangs of the pool keep running there, and other pods are dropped. The
-pods of a node that comes from another pool have been dropped earlier. They are listed before the planner sees the node,
-because otherwise the node would seem empty.
+pods of a node that comes from another pool have been dropped earlier. Therefore these pods are listed before the
+planner sees the node; otherwise the node would seem empty.
 """
 
 import asyncio
@@ -50,7 +50,7 @@ class PoolFeed:
         self._elsewhere: set[str] = set()
         """Nodes on which pods were dropped."""
         self._forgotten = False
-        """True if there were too many such nodes to remember."""
+        """True if pods were dropped on more nodes than can be remembered."""
         self._coming: dict[str, asyncio.Task[None]] = {}
         self._gone: set[str] = set()
         """Keys of pods that were deleted while pods were listed, because the list may be older."""

@@ -71,5 +71,5 @@ class QueuePositionWriter(Writer):
             write_status(self._client, self._cluster, group, status, body, self._wall_s())
         except APIError as error:
             self._written.pop(gang.uid, None)  # the next pass retries
-            if not isinstance(error, Conflict):  # of a native PodGroup that had a newer version
+            if not isinstance(error, Conflict):  # a native PodGroup may have had a newer version
                 raise

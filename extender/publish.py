@@ -4,9 +4,9 @@ The chart creates the ConfigMap, and the extender may only change it. If it is m
 continues, the problem is logged once, and the write is retried later.
 
 The ConfigMap also contains the nodes that gangs avoid because members failed there. A Placement stores the avoided
-nodes of its gang. A restarted Job gets a new PodGroup and a new Placement. The planner's memory carries the nodes over
-to them, but the process may stop in between. Therefore the nodes are written into the ConfigMap before any other write
-that depends on the failure, and a new leader reads them.
+nodes of its gang. A restarted Job gets a new PodGroup and a new Placement. The planner's memory carries the avoided
+nodes over to the new Placement, but the process may stop in between. Therefore these nodes are written into the
+ConfigMap before any other write that depends on the failure, and a new leader reads them from there.
 """
 
 from collections.abc import Callable
@@ -34,12 +34,12 @@ its own values."""
 MEMORY_S = 5.0
 """Minimum interval between two writes if only the planner's memory has changed, as in most cycles."""
 MOST_BYTES = 256 * 1024
-"""Size limit of the failures, because a ConfigMap may have only a megabyte. Above it, the gangs with the oldest
-failures are left out."""
+"""Maximum size of the failures, because a ConfigMap may have only a megabyte. If the failures take more, the gangs with
+the oldest ones are left out."""
 
 
 class ConfigPublisher:
-    """Writes the ConfigMap in this namespace after changes, and periodically."""
+    """Writer of the ConfigMap with the planner's inputs; writes after changes, and periodically."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class ConfigPublisher:
 
 
 class FailureMemory:
-    """Reader and writer of failures in this ConfigMap; `wall_s` returns seconds since the epoch."""
+    """Reader and writer of the nodes that gangs avoid, in the ConfigMap; `wall_s` returns seconds since the epoch."""
 
     def __init__(
         self, client: Client, cluster: Live, namespace: str, name: str, *, wall_s: Callable[[], float]
@@ -104,7 +104,10 @@ class FailureMemory:
         self._wall_s = wall_s
 
     def keep(self) -> None:
-        """Write the present memory. A failure is only logged, because the Placements also contain it."""
+        """Write the nodes that gangs avoid.
+
+        An error is only logged, because the Placements also contain these nodes.
+        """
         known = self._cluster.ask(lambda state: dict(state.failures.remembered))
         try:
             self._patch({AVOIDED: encoded(known, self._wall_s())})
@@ -112,7 +115,7 @@ class FailureMemory:
             log.warning("nodes that gangs avoid are not saved for the next process", why=str(error))
 
     def recall(self) -> None:
-        """Load the data that the previous leader wrote. Data that this process already knows are newer and stay."""
+        """Load the data that the previous leader wrote. Data that this process already has are newer and are kept."""
         try:
             kept = read_failures(self._patch({}).get(AVOIDED, ""))
         except APIError as error:

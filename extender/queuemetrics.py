@@ -19,7 +19,7 @@ OLDEST: Final = Gauge(
     "muster_queue_longest_wait_seconds", "Age of the oldest gang of a queue that waits for a placement", ["queue"]
 )
 SPARES: Final = Gauge(
-    "muster_queue_spare_seats", "Spare slots of gangs of a queue for lost members: all (kept), and those lent",
+    "muster_queue_spare_seats", "Spare slots that a queue's gangs hold for lost members: all (kept), and lent ones",
     ["queue", "what"],
 )  # fmt: skip
 NODES: Final = Gauge(
@@ -38,7 +38,7 @@ class Series:
         self._labels: frozenset[tuple[str, ...]] = frozenset()
 
     def set(self, samples: Mapping[tuple[str, ...], float]) -> None:
-        """Set all samples."""
+        """Set all samples of the gauge; samples of other labels are removed."""
         for labels in self._labels - samples.keys():
             self._gauge.remove(*labels)
         for labels, value in samples.items():

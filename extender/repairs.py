@@ -35,7 +35,7 @@ for _policy in ("replace", "restart"):
     from_zero(REPAIRS, KINDS, _policy)
 from_zero(EVICTED, (REPAIR,))
 THERE_S = 60.0
-"""Time before a node that exists but is unknown to the planner, because it left the pool, is read again."""
+"""Time after which a node that exists but is unknown to the planner, because it left the pool, is read again."""
 
 
 MOST_ASKED = 16
@@ -83,7 +83,7 @@ class Repairs(Evictor):
                 self._notices.repaired(repair)
 
     def _stands(self, repair: decisions.EvictForFaults) -> bool:
-        """Return True if the gang's placement still has the epoch for which the repair was decided, if it had one."""
+        """Return True if the repair has no placement, or the gang's placement still has the epoch of the repair."""
         if repair.epoch is None:
             return True
         placement = self._cluster.ask(lambda state: state.placement_of(repair.gang.key))
@@ -107,7 +107,7 @@ class Repairs(Evictor):
         self.gone = gone
 
     def _is_off(self, session: Session, node: str) -> bool:
-        """Return True if a node no longer has a kubelet."""
+        """Return True if no kubelet runs on the node any more: the node is deleted or out of service."""
         fault = session.snapshot.faults.get(node)
         out = fault is not None and fault.cause == f"taint {OUT_OF_SERVICE}"
         return out or (node in self.gone and node not in session.snapshot.index)
@@ -115,7 +115,8 @@ class Repairs(Evictor):
     def _evict(self, member: _Member) -> bool:
         """Evict one member.
 
-        Return False if it has left its node or has just changed, or if a disruption budget forbids it.
+        Return False if the member has left its node or has just changed, or if a disruption budget forbids the
+        eviction.
         """
         repair, pod = member.repair, member.pod
         latest = self._victim(pod)

@@ -47,7 +47,7 @@ class Scaling(Writer):
         self._listed_at = -CHECK_INTERVAL_S
 
     def refresh(self, now: float) -> None:
-        """List the requests again if due; keep the known ones if the list fails. `now` is in seconds."""
+        """List the requests again if a read is due; if it fails, the known requests are kept. `now` is in seconds."""
         pause_s = POLL_S if self._wanted or self.requests else CHECK_INTERVAL_S
         if 0 <= now - self._listed_at < pause_s:
             return
@@ -64,7 +64,7 @@ class Scaling(Writer):
             self.requests, self.served = newest(found), True
 
     def follow(self, session: Session) -> None:
-        """Record if gangs of this cycle wait for the results of requests."""
+        """Record if gangs of this cycle wait for the results of requests, so that requests are read more often."""
         self._wanted = session.provisioning_wanted
 
     def report(self, decision: SetCondition) -> None:

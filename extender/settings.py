@@ -35,17 +35,17 @@ class ExtenderSettings(Settings, frozen=True, kw_only=True):
     key_file: str = ""
     """The certificate's key (PEM)."""
     client_ca_file: str = ""
-    """Authorities (PEM) of kube-scheduler's client certificate. These authorities must not sign for other clients,
-    because every client with such a certificate may call the extender."""
+    """Authorities (PEM) of kube-scheduler's client certificate. These authorities must not sign certificates for other
+    clients, because every client with such a certificate may call the extender."""
     status_port: Port = 9445
     """HTTP port of /metrics, /healthz and /readyz."""
     node_pool: str = DEFAULT_POOL
-    """Node pool of this kube-scheduler and extender (docs/autoscaling.md). They plan the nodes whose label
-    `muster.dev/node-pool` has this value, and the gangs in the pool's queues. If empty, the default pool, which has the
-    nodes without this label."""
+    """Node pool of this kube-scheduler and extender (docs/autoscaling.md). The pool consists of the nodes whose label
+    `muster.dev/node-pool` has this value, and of the gangs in the pool's queues. The empty name stands for the default
+    pool, which has the nodes without this label."""
     lease_name: str = ""
     """Lease of the kube-scheduler next to the extender. The holder of the Lease determines which extender acts. If
-    empty, `muster-scheduler`, or `muster-scheduler-NAME` for a node pool."""
+    empty, the name is `muster-scheduler`, or `muster-scheduler-NAME` for a node pool."""
     lease_namespace: str = names.SYSTEM_NAMESPACE
     """Namespace of the Lease."""
     barrier_timeout_s: Annotated[float, Meta(gt=0, lt=15)] = field(name="barrierTimeout", default=10.0)
@@ -58,14 +58,15 @@ class ExtenderSettings(Settings, frozen=True, kw_only=True):
     kubelet."""
     staleness_grace_s: float = field(name="stalenessGrace", default=DEFAULTS.staleness_grace_s)
     """Seconds that a started gang may lack members before the action stalegangeviction evicts the rest, so that the
-    gang starts again as a whole. Negative: never. The time should be long enough for the gang's controller to re-create
-    the missing pods."""
+    gang starts again as a whole. A negative value means that this never happens. The time should be long enough for the
+    gang's controller to re-create the missing pods."""
     growth_delay_s: Seconds = field(name="growthDelay", default=DEFAULTS.growth_delay_s)
     """Seconds after its start during which a gang gets no pods above its minimum, so that waiting gangs come before
     surplus members."""
     longest_notice_s: NoticeSeconds = field(name="longestNotice", default=DEFAULTS.longest_notice_s)
     """Maximum time, in seconds, between an eviction notice and the eviction (docs/preemption.md#notice). 0 disables
-    notices. Every user may request this time, which delays capacity for others. A queue can set a shorter limit."""
+    notices. Every user may request notices of up to this time, which delays capacity for others. A queue can set a
+    shorter limit."""
     suspect_conditions: tuple[str, ...] = ()
     """Additional node conditions, each as type=status, that make a node suspect: it gets no new pods, and gangs with
     members there are repaired. The conditions of node-problem-detector, NVSentinel and EKS are built in
@@ -81,7 +82,7 @@ class ExtenderSettings(Settings, frozen=True, kw_only=True):
     repairs nothing. kube-controller-manager stops its evictions in a zone at the same fraction."""
     config: str | None = None
     """File with actions, plugins and their arguments (docs/scheduler-configuration.md); changes take effect at run
-    time. If None, Muster's defaults."""
+    time. If None, Muster's default configuration is used."""
     record_folder: str = ""
     """Folder for recordings of the planner's inputs and decisions, for `muster replay` (docs/replay.md). Recording
     needs memory for each object, about the size of the part of its JSON that the planner reads. If empty, nothing is
@@ -121,7 +122,7 @@ class ExtenderSettings(Settings, frozen=True, kw_only=True):
 
     @property
     def lease(self) -> str:
-        """The name of the Lease: the configured name, or the name for the pool's pair."""
+        """The name of the Lease: the configured name, or the default name for the node pool."""
         return self.lease_name or lease_of(self.node_pool)
 
     def problems(self) -> Iterator[str]:

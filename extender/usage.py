@@ -82,19 +82,20 @@ class UsageFeed:
         except ValueError as error:
             why = str(error)
         if why and why != self._failed:
-            log.warning("the usage of queues cannot be read, so the last known usage counts", configmap=USAGE, why=why)
+            log.warning("the usage of queues cannot be read; the last known usage is used", configmap=USAGE, why=why)
         self._failed = why
 
 
 Spent = dict[tuple[str, str], float]
 """Maps a queue and a resource to an amount in units or in unit seconds."""
 AWAY_S: Final = 60.0
-"""Interval between measurements: a second, or a few seconds in the largest clusters."""
+"""Longest time between two measurements for which the usage at its start is counted. Usually, measurements are a second
+or a few seconds apart."""
 _NO_RATES: Final[Mapping[tuple[str, str], float]] = {}
 
 
 class Meter:
-    """Meter of the resources that queues hold, summed up from pass to pass; it restarts with each publication."""
+    """Meter that sums up the resources that queues hold over time; it restarts with each publication."""
 
     def __init__(self) -> None:
         self._until: float | None = None

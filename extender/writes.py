@@ -30,13 +30,13 @@ RETRY_S = 1.0
 REFUSED_MOST_S = 60.0
 """Maximum delay before a repeatedly rejected write is retried; the delay begins with `RETRY_S` and doubles."""
 _REFUSALS = (BadRequest, Forbidden, Invalid, NamespaceEnds)
-"""Kinds of rejections that are repeated until an object changes."""
+"""Kinds of rejections that the API server repeats until an object changes."""
 STOP_S = 5.0
-"""Time that writes in progress have left when the process ends."""
+"""Time for which the process waits for writes in progress before it ends."""
 
 
 class Lane(StrEnum):
-    """Threads for writes that must not queue behind others."""
+    """Kinds of writes with separate threads, so that writes of one kind do not queue behind others."""
 
     DECISIONS = "decisions"
     """Placements and evictions, for which a cycle waits."""
@@ -81,7 +81,7 @@ class Writes:
         UNDER_WAY.set_function(lambda: len(self._under_way))
 
     def snapshot_taken(self) -> None:
-        """Begin a cycle, whose snapshot contains the writes that have been answered."""
+        """Begin a cycle: its snapshot contains all writes that the API server has confirmed."""
         now = self._monotonic_s()
         with self._lock:
             self._answered.clear()
@@ -101,7 +101,7 @@ class Writes:
     def start(self, lane: Lane, what: str, key: str, write: Callable[[], None]) -> None:
         """Run `write` soon, unless a write of this name has just failed, is in progress, or is newer than the snapshot.
 
-        In the last two cases, a new cycle is requested after the response to that write.
+        If a write of this name is in progress or newer than the snapshot, a new cycle is requested after its response.
         """
         name = f"{what}/{key}"
         with self._lock:
@@ -161,7 +161,7 @@ class Writes:
             WRITES.labels(what, "ok").inc()
 
     def _rest(self, name: str, *, refused: bool) -> None:
-        """Postpone the next attempt of a write that has failed."""
+        """Delay the next attempt of a write that has failed."""
         with self._lock:
             now, pause_s = self._monotonic_s(), RETRY_S
             if refused:

@@ -6,5 +6,5 @@ reads no clock and writes nothing. The package must not import muster.kube, must
 serve requests or write to the API server.
 
 Start reading at `whatif`, which runs cycles over a dump, then `gang`, which derives its `verdict` from a cycle.
-`relief` tests changes that would let a gang start; `changes` makes changed dumps. `text` formats reports as text.
+`relief` tests changes that would let a gang start; `changes` applies changes to a dump. `text` formats reports as text.
 """

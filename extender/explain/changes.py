@@ -69,7 +69,7 @@ def changed(dump: ClusterDump, change: DumpChange) -> ClusterDump:
 
 
 def _change_queues(dump: ClusterDump, changes: list[str]) -> None:
-    """Change fields of queues. Apply the changes of queues.
+    """Apply changes to the fields of queues.
 
     Raises UnknownNameError for an unknown queue, ValueError for an unknown field.
     """
@@ -137,7 +137,7 @@ def recovered(node: Node, rules: FaultRules) -> Node:
 
 
 def _own_taints(node: Node, rules: FaultRules) -> list[Taint]:
-    """Return the node's taints, except those that Kubernetes or programs that detect faulty nodes have set."""
+    """Return the node's taints, except those set by Kubernetes or by programs that detect faulty nodes."""
     taints = node.spec.taints
     return [each for each in taints if not each.key.startswith(KUBERNETES_TAINTS) and each.key not in rules.taints]
 

@@ -1,8 +1,8 @@
 """All objects that the planner reads, as of one moment, and the file format of `muster snapshot`.
 
 The file is gzipped JSON with only the fields that the planner reads. The environment, commands, images, and the names
-of secrets and config maps are left out. Messages about containers are left out too. So are annotations of other
-programs, because kubectl stores a copy of the whole manifest in an annotation.
+of secrets and config maps are left out. Messages about containers are left out too. Annotations of other programs are
+left out because kubectl stores a copy of the whole manifest in an annotation.
 """
 
 import gzip
@@ -35,8 +35,8 @@ ObjectT = TypeVar("ObjectT", bound=Object)
 READ: dict[str, Resource[Any]] = {
     resource.full_name: resource for resource in (*(fed.resource for fed in FEED), PROVISIONING_REQUESTS)
 }
-"""Maps the name of a kind in kubectl to the kind. The last kind exists only if an autoscaler is installed, and is not
-watched."""
+"""Maps a kind's name in kubectl to the kind. The last entry, ProvisioningRequest, exists only if an autoscaler is
+installed, and is not watched."""
 
 
 @dataclass(slots=True)
@@ -83,7 +83,7 @@ class ClusterDump:
 
     @property
     def whole(self) -> bool:
-        """True if no objects are missing, so that a cycle makes the same decisions as the planner in the cluster."""
+        """True if no objects are missing, so that a cycle over the dump decides like the planner in the cluster."""
         return not self.unread
 
     def objects_of(self, resource: Resource[T]) -> list[T]:

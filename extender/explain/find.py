@@ -46,7 +46,7 @@ def explain(
 ) -> GangReport | PodReport:
     """Return the report of a `job`, `gang` or `pod`; once `stops` returns True, no further remedies are tested.
 
-    Raises UnknownNameError.
+    Raises UnknownNameError if there is no such object.
     """
     if kind == "pod":
         pod = what_if.dump.pod(namespace, name)
@@ -97,7 +97,7 @@ def _without_group(job: Job) -> GangReport:
     ended = state.phase in FINISHED or state.phase in {"Aborted", "Aborting", "Terminating", "Completing"}
     why = ": ".join(word for word in (state.reason, state.message) if word)
     held = held_text(owner.name) if called == "Suspended" else ""
-    comes = not (ended or state.refusal or state.reason == "BackOff")  # else the message has the time or the reason
+    comes = not (ended or state.refusal or state.reason == "BackOff")  # else the message names time or reason
     return GangReport(
         gang="",
         workload=f"{owner.kind} {job.metadata.namespace}/{owner.name}",

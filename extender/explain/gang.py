@@ -29,7 +29,7 @@ AHEAD = 3
 class GangExplainer:
     """Explainer of gangs.
 
-    It runs a cycle over a dump; if the dump is incomplete, it reads only the gang's own objects.
+    The explainer runs a cycle over a dump. If the dump is incomplete, it reads only the gang's own objects.
     """
 
     def __init__(self, what_if: WhatIf, stops: Callable[[], bool] = lambda: False, reader: Viewer = ALL) -> None:
@@ -122,7 +122,7 @@ class GangExplainer:
         )
 
     def _evicted_for(self, gang: GangView, verdict: Verdict) -> list[str]:
-        """Return the gang for which this one was evicted; empty if it is this gang itself."""
+        """Return a sentence about the gang for which this gang was evicted; empty if it was evicted for itself."""
         by = displacer(self._what_if, gang)
         who = self._reader.gang(by) if by and by.key != gang.key else ""
         if not who:

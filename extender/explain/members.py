@@ -1,6 +1,6 @@
 """The slots of a gang by their progress, and problems of members that have a node.
 
-Such problems are failed starts, and nodes that do not respond.
+The problems of members are failed starts, and nodes that do not respond.
 """
 
 from collections.abc import Iterable, Iterator
@@ -25,7 +25,7 @@ NODES_SHOWN = 12
 SLOTS_SHOWN = 4
 """Maximum number of slots that are named for each step of their progress."""
 MEMBERS_SHOWN = 8
-"""Maximum number of members that get a line of their own."""
+"""Maximum number of members whose problems are listed, one per line."""
 
 
 def pod_set_report(gang: GangView, pod_set: PodSetView) -> PodSetReport:
@@ -116,7 +116,7 @@ def _stage(placement: Placement, pod: PodRecord | None) -> str:
 
 
 def _gone_soon(gang: GangView, pod_set: PodSetView) -> tuple[int, int]:
-    """Return how many slots have only a failed pod, and how many have only a terminating pod."""
+    """Return the number of slots whose only pods have failed, and the number of slots with only terminating pods."""
     slots: dict[int, bool] = {}
     for pod in gang.pods:
         over = pod.terminating or pod.phase == "Failed"
@@ -184,7 +184,7 @@ def silence(what_if: WhatIf, pod: Pod) -> str:
 
 
 def frees(what_if: WhatIf, lost: list[Pod]) -> Iterator[Relief]:
-    """Yield ways to finish the deletion of pods on nodes that do not respond, for each node."""
+    """Yield, for each node that does not respond, the ways to finish the deletion of its pods."""
     by_node: dict[str, list[Pod]] = {}
     for pod in lost:
         if pod.metadata.deletion_timestamp:

@@ -20,7 +20,7 @@ from muster.api.muster.reason import Reason, constant, quoted
 
 HIDDEN = "(hidden)"
 """The text that replaces the name of a queue that the reader may not see."""
-UNTOLD = constant("untold", "for a reason in words that only those who see the whole cluster may read")
+UNTOLD = constant("untold", "for a reason that only users who may see the whole cluster can read")
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,7 +83,7 @@ def holders(
     for key, entry in what_if.state.ledger.entries.items():
         column, pod = snapshot.index.get(entry.node), pods.get(key)
         view = what_if.state.gang(entry.gang) if entry.gang else None
-        if column is None or entry.gang == gang.key or not (view or pod):  # or devices that a claim no longer needs
+        if column is None or entry.gang == gang.key or not (view or pod):  # or devices of an unused claim
             continue
         name = view.key if view else _owner(pod.metadata) if pod else ""
         if name not in found:
@@ -131,8 +131,8 @@ def _gain(session: Session, cls: PodClass, holder: Holder, fits: NDArray[np.bool
 def _owner(meta: ObjectMeta) -> str:
     """Return the owner of a pod.
 
-    For a pod of a ReplicaSet, this is the Deployment. Its name is the name of the ReplicaSet without the hash at the
-    end.
+    For a pod of a ReplicaSet, the owner is the Deployment, whose name is the name of the ReplicaSet without the hash at
+    the end.
     """
     owner, suffix = meta.controller, f"-{meta.labels.get('pod-template-hash', '')}"
     if owner and owner.kind == REPLICA_SETS.kind and suffix != "-" and owner.name.endswith(suffix):
@@ -279,7 +279,7 @@ class Reliever:
             yield Relief("recovers", reasons.relief.recovered(names, what), tuple(names))
 
     def _behind(self, cls: PodClass, cause: Reason) -> list[Node]:
-        """Return the nodes that would have capacity without this cause, those with most capacity first."""
+        """Return the nodes that have capacity but are excluded by this cause, those with the most capacity first."""
         snapshot = self._session.snapshot
         code = self._session.causes.code(cause)
         order = snapshot.order
@@ -289,7 +289,7 @@ class Reliever:
         return [node for column in columns if (node := snapshot.nodes[int(column)]) is not None]
 
     def _fewest(self, nodes: list[Node]) -> Iterator[list[str]]:
-        """Yield the names of the fewest first nodes of the list that let the gang start, if these suffice."""
+        """Yield the names of the shortest part of the list, from its start, that lets the gang start, if any does."""
         if not nodes or not self._fits(lambda: self._what_if.tried_nodes(nodes)):
             return
         low, high = 1, len(nodes)

@@ -58,7 +58,7 @@ class PodSetReport(Struct, frozen=True, rename="camel"):
     failed: int
     """Number of slots whose pods have failed and still exist."""
     leaving: int
-    """Number of slots whose pods are being deleted; their owner creates new pods once these are gone."""
+    """Number of slots whose pods are being deleted; the owner creates new pods once the old pods are gone."""
     missing: int
     """Number of slots for which the owner may create pods but has not done so."""
     ungated: int = 0
@@ -149,7 +149,7 @@ class PodReport(Struct, frozen=True, rename="camel"):
     shortage: Shortage | None = None
     gang: GangReport | None = None
     relief: list[Relief] = []
-    """Ways to finish the deletion of a pod without a gang. For members, the report of their gang has them."""
+    """Ways to finish the deletion of a pod without a gang; for a member of a gang, the gang's report lists the ways."""
 
 
 class UnknownNameError(Exception):

@@ -95,7 +95,7 @@ def _avoided(each: AvoidedNode) -> TextLine:
     until = f" until {each.until}" if each.until else ""
     if each.failures:
         return TextLine("avoided", f"{each.node} is avoided{until}: {each.cause}")
-    return TextLine("refused", f"{each.node} refused a member and is avoided{until}")
+    return TextLine("refused", f"{each.node} rejected a member and is avoided{until}")
 
 
 def _queue(queue: GangQueueReport) -> str:

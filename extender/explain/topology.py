@@ -39,7 +39,7 @@ class DomainCapacity(Struct):
 
 
 class SparesThere(Struct):
-    """Spare slots in a domain (docs/faults.md)."""
+    """Spare slots that gangs hold in a domain (docs/faults.md)."""
 
     seats: int = 0
     lent: int = 0
@@ -51,7 +51,7 @@ class SparesThere(Struct):
 
 
 class DomainReport(Struct):
-    """One domain."""
+    """The report of one domain of a topology."""
 
     name: str
     level: str
@@ -69,7 +69,7 @@ class DomainReport(Struct):
 
 
 class TopologyReport(Struct):
-    """One topology."""
+    """The report of one topology."""
 
     name: str
     levels: list[str]
@@ -97,7 +97,7 @@ def topology_reports(
 ) -> list[TopologyReport]:
     """Return the reports of one or all topologies; with `nodes`, single nodes are the innermost level.
 
-    Raises UnknownNameError.
+    Raises UnknownNameError for an unknown topology or resource.
     """
     session = what_if.session()
     bare = {HYPER_NODES: session.hyper_nodes.tree} if session.snapshot.hyper_nodes else {}
@@ -122,7 +122,7 @@ def usual(known: Iterable[str]) -> list[str]:
 
 
 def hyper_node_problems(session: Session, gang: GangView) -> list[str]:
-    """Return sentences about problems of HyperNodes, for a gang that must be in one; empty for other gangs."""
+    """Return sentences about problems of HyperNodes, for a gang that must be in a HyperNode; otherwise empty."""
     request = session.ask(gang).request
     required = request.required if request is not None and session.snapshot.hyper_nodes else []
     if not any(near.topology == HYPER_NODES or isinstance(near.required, int) for near in required):

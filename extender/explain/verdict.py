@@ -125,7 +125,7 @@ def _written(gang: GangView, facts: Facts, reader: Viewer) -> Verdict:
 def _with_members(verdict: Verdict, found: MemberProblems) -> Verdict:
     """Return the verdict for a gang with nodes, with its lost or failing members.
 
-    For other gangs, such members are listed only in the details of the report.
+    For gangs without nodes, such members are listed only in the details of the report.
     """
     summary, runs = verdict.summary, verdict.cause in RUNNING
     if found.lost and (runs or verdict.cause == "half-placed"):

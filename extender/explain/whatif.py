@@ -33,7 +33,7 @@ def written_reason(gang: GangView) -> Unschedulable | None:
 
 
 def _as_written(decision: Decision) -> Decision:
-    """Return the reason in the PodGroup for a gang that one cycle does not process; other decisions unchanged."""
+    """Return the reason in the PodGroup for a gang that one cycle does not process, and other decisions unchanged."""
     later = isinstance(decision, Unschedulable) and decision.reason == reasons.pods.LATER
     return (written_reason(decision.gang) if later else None) or decision
 
@@ -78,9 +78,9 @@ class WhatIf:
         self._decided = None
 
     def for_readers(self, *, names_others: bool) -> "WhatIf":
-        """Return the same cluster for another reader, who may see all names if `names_others`.
+        """Return the same cluster for another reader; if `names_others` is true, this reader may see all names.
 
-        Do not use both objects at the same time.
+        Do not use the old and the new object at the same time.
         """
         other = copy(self)
         other._names_others, other._decided = names_others, None  # noqa: SLF001 - it is a copy

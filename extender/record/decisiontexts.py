@@ -13,7 +13,7 @@ DecisionText = tuple[str, ...]
 
 
 def decision_lines(session: Session) -> list[DecisionText]:
-    """Return a cycle's decisions that change the cluster, in order; reasons for waiting are left out."""
+    """Return a cycle's decisions that change the cluster, in order; decisions about reasons for waiting are omitted."""
     found: list[DecisionText] = []
     for decision in session.decisions:
         words = _DECISION_TEXTS.get(type(decision))

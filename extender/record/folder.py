@@ -19,7 +19,7 @@ _LEVEL = 6
 
 
 class FolderError(Exception):
-    """The folder is not writable; the message gives the reason to users."""
+    """Raised if the folder is not writable; the message gives the reason to users."""
 
 
 class RecordingFolder:

@@ -89,8 +89,8 @@ class RecordingState(PlannerState):
     A write to an object whose deletion the watch has already reported is not recorded, because the state ignores it
     too.
 
-    A replay applies the writes in the same way and at the same points, so that its state equals the recorded one at
-    each cycle.
+    A replay applies the recorded writes in the same way and at the same points, so that its state equals the recorded
+    state at each cycle.
     """
 
     hook: RecordingHook

@@ -96,7 +96,7 @@ class Cycle(RecordLine, tag="cycle"):
     """Maps a gang and a node that rejected a member to the time until which the gang avoids the node; None in
     recordings of an older version."""
     gone: list[str] = []
-    """Deleted nodes."""
+    """Deleted nodes that still have members of gangs."""
     served: bool | None = None
     """True if the cluster has ProvisioningRequests."""
     usage: PublishedUsage | None = None
@@ -106,7 +106,7 @@ class Cycle(RecordLine, tag="cycle"):
 
 
 class Lost(RecordLine, tag="lost"):
-    """Changes that were lost because they arrived faster than they could be written.
+    """The number of changes that were lost because they arrived faster than they could be written.
 
     The next file begins with all known objects.
     """
@@ -139,7 +139,7 @@ def encoded(line: AnyLine) -> bytes:
 def decoded(text: bytes) -> AnyLine:
     """Decode a line.
 
-    Raises msgspec.DecodeError if it is not JSON, msgspec.ValidationError if this version does not know it.
+    Raises msgspec.DecodeError if the line is not JSON, and msgspec.ValidationError if this version does not know it.
     """
     return _decoder.decode(text)
 

@@ -22,7 +22,7 @@ class RecordingError(ValueError):
 class Recording:
     """A folder of files, or a single file.
 
-    Each iteration reads the recording from the start and keeps nothing in memory.
+    Each iteration reads the recording from the start and keeps no lines in memory.
     """
 
     def __init__(self, path: Path) -> None:

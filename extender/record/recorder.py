@@ -90,7 +90,7 @@ class PlannerRecorder:
         self._add(Waiting(self._wall_s(), kind, key, None, own))
 
     def record(self, line: lines.AnyLine) -> None:
-        """Record a line of another kind; a line without a time gets the present time."""
+        """Record a line that is not a change of an object; a line without a time gets the present time."""
         line.at = line.at or self._wall_s()
         self._add(line)
 
@@ -154,7 +154,7 @@ class PlannerRecorder:
         BYTES.set(self._folder.size)
 
     def _one(self, each: Waiting | lines.AnyLine) -> None:
-        """Write one line, or store its content for the beginning of a file."""
+        """Write one line, or only store its content for the beginning of the next file."""
         line = self._line(each) if isinstance(each, Waiting) else each
         if line is None:
             return

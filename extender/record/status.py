@@ -58,7 +58,7 @@ def status_of(recording: Recording) -> RecordingStatus:
                 found.decisions += len(decided)
             case lines.Lost(changes=changes, since=since, at=at):
                 found.lost += changes
-                why = f"{changes} changes came too fast, or the disk did not take them"
+                why = f"{changes} changes arrived too fast, or could not be written to the disk"
                 found.gaps.append(_gap(since, at, why))
             case lines.KnownLine(kind=kind, object=text) | lines.Put(kind=kind, object=text) if kind in objects:
                 objects[kind].add(lines.unpacked(kind, text).metadata.key)

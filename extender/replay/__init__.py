@@ -1,4 +1,4 @@
-"""Replay of recordings: what this version of the planner decides for the recorded inputs, and for a changed cluster.
+"""Replay of recordings: the planner's decisions in this version, for the recorded inputs and for a changed cluster.
 
 A replay runs the planner's own cycles, so it cannot contradict the planner. `check` passes the recorded changes to the
 planner and compares its decisions with the recorded ones. `loop` submits the recorded workloads with changed queues,

@@ -1,6 +1,6 @@
 """Comparison of the planner's current decisions with the recorded ones, cycle by cycle on the same inputs.
 
-The recorded decisions take effect, not the new ones, so each cycle starts from the recorded state. Therefore a
+The recorded decisions take effect and not the new decisions, so each cycle starts from the recorded state. Therefore a
 difference is caused only by the planner (another version or configuration), and not by an earlier difference.
 """
 

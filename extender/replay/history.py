@@ -113,7 +113,7 @@ class _Reader:
         return self.history.configs[-1][1] if self.history.configs else self.history.head.config
 
     def _whole(self, at: float) -> None:
-        """Handle the end of the list of objects with which a file begins."""
+        """Process the end of the list of objects with which a file begins."""
         if self._among is None:
             return
         for kind, objects in self._objects.items():

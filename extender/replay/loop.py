@@ -78,7 +78,7 @@ class Replay(SimulatedCluster):
         self.advance(until_s)
 
     def advance(self, until_s: float) -> None:
-        """Advance the time up to the next event, and measure the usage during this time."""
+        """Advance the simulated time up to the next event, and measure the usage until then."""
         self.meter.advance(until_s)
         self.now = until_s
 

@@ -20,7 +20,7 @@ from muster.api.kubernetes.meta import format_time
 MOST = 10
 """Maximum number of gangs that are listed with a longer wait, and of those listed with a shorter wait."""
 LEAST_S = 1.0
-"""Minimum difference, in seconds, from which a wait counts as different."""
+"""Minimum difference between two waits, in seconds, from which they count as different."""
 
 
 class Waited(Struct, rename="camel"):

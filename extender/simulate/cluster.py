@@ -146,7 +146,7 @@ class SimulatedCluster:
         return member.runs_s if member.runs_s is not None or member.censored else self._usual_s(workload)
 
     def _as_it_is(self, playing: Playing, run: SimulatedRun, pod: Pod) -> None:
-        """Create a member in its current state: running on its node, expected on the node of its pin, or waiting."""
+        """Create a member in its recorded state: running on its node, expected on its pinned node, or waiting."""
         run.pod, run.ended = pod, pod.finished
         self.world.apply(_PODS, pod)
         if pod.spec.node_name:
@@ -206,7 +206,7 @@ class SimulatedCluster:
             del self.gangs[workload.key]
 
     def evict(self, key: str, pods: list[str]) -> None:
-        """Evict these pods of a gang. If it falls below its minimum, evict all, and let the gang wait again."""
+        """Evict these pods of a gang. A gang that falls below its minimum loses all its pods, and waits again."""
         playing = self.gangs.get(key)
         if playing is None:
             return

@@ -21,7 +21,8 @@ from muster.api.muster.placementnotes import PlacementContent
 
 _PODS, _PLACEMENTS = PODS.full_name, PLACEMENTS.full_name
 _ARRIVE_S = 600.0
-"""Time, in seconds, that members have to arrive once their nodes are free; in a simulation they arrive at once."""
+"""Time, in seconds, within which members must arrive once their nodes are free. In a simulation, they arrive at once.
+"""
 
 
 def placement_after(known: Placement | None, place: decisions.Place, session: Session) -> Placement:
@@ -59,7 +60,7 @@ class SimulatedEffects:
         return self._cluster.world.state.placement_of(key)
 
     def _write_placement(self, known: Placement, wanted: PlacementContent) -> None:
-        """Change a placement like the writer's patch."""
+        """Change a placement in the same way as the writer of placements does by its patch."""
         self._apply(replace(known, spec=wanted.spec, status=wanted.status))
 
     def _apply(self, placement: Placement) -> None:

@@ -25,19 +25,19 @@ _WRITTEN = frozenset(
 
 @dataclass(slots=True)
 class SimulatedPod:
-    """One pod of a gang, with its successors."""
+    """One member of a gang: its pod, and the pods that later replaced it."""
 
     pod: Pod
     """The pod as it was first seen."""
     created_s: float
     uid: str
-    """UID of the last pod."""
+    """UID of the member's last pod."""
     node: str = ""
     since_s: float | None = None
-    """Time when the last pod got its node."""
+    """Time when the member's last pod got its node."""
     ended_s: float | None = None
     at_start: Pod | None = None
-    """The pod at the beginning of the simulation, if its gang `is_there`; None for a new gang."""
+    """The pod at the beginning of the simulation; None if its gang arrives later (`is_there` is false)."""
     vacant: bool = False
     """True if the pod was deleted before it ended and has no successor yet."""
 

@@ -38,7 +38,7 @@ LAG_S = 1.0
 """Time for which a bind call waits for Muster's watches, because they may be slower than kube-scheduler's."""
 
 LASTS = 200
-"""Number of members above which binding takes so long (about a second) that the phase Binding is worth a write."""
+"""Number of members from which binding takes so long (about a second) that the phase Binding is written."""
 
 _LASTING = {None, VerbReason.NOT_OURS, VerbReason.NOT_ASKED}
 """Refusals that no later event can change, so that waiting would be useless."""
@@ -154,7 +154,7 @@ class Bind:
                 record.slot,
                 lambda held: self._enough(key, epoch, held),
                 pod_uid=args.pod_uid,
-                on_arrival=self._cluster.changed if holds_back(placement) else lambda: None,  # else no cycle checks
+                on_arrival=self._cluster.changed if holds_back(placement) else lambda: None,  # else no cycle runs
             )
             if outcome is not MeetingOutcome.RELEASED:
                 return _NOT_RELEASED[outcome]
@@ -176,8 +176,8 @@ class Bind:
     def _still_valid(self, key: str, placement: Placement) -> bool:
         """Return True for a placement of lost members whose gang has since lost all other members.
 
-        It has too few nodes for the whole minimum, so the barrier would never end. The members of such a placement are
-        bound as if the others had been lost slightly later, when lost members are replaced one by one.
+        Such a placement has too few nodes for the whole minimum, so its members would wait at the barrier in vain. They
+        are bound as if the other members had been lost slightly later, when lost members are replaced one by one.
         """
         gang = self._cluster.state.refreshed(key) if once_whole(placement) else None
         if gang is None:
@@ -188,8 +188,8 @@ class Bind:
     def _queue_of(self, key: str, record: PodRecord) -> dict[str, str]:
         """Return the annotation with the queue to which a member is charged, unless the pod itself names the queue.
 
-        The annotation is used once the PodGroup is deleted. Other components also read it from members of native
-        PodGroups, whose pods need not name their queue.
+        The annotation determines the queue of the pod once the PodGroup has been deleted. Other components also read it
+        from members of native PodGroups, whose pods need not name their queue.
         """
         group = self._cluster.state.groups.get(key)
         if group is None:
@@ -251,7 +251,7 @@ class Bind:
         return True
 
     def _still(self, key: str, epoch: int, args: ExtenderBindingArgs) -> VerbReason | None:
-        """Return a reason not to bind the pod after the wait, such as a new placement."""
+        """Return a reason, such as a new placement, not to bind the pod after its wait; None if there is none."""
         placement = self._cluster.state.placement_of(key)
         over = placement is None or placement.spec.epoch != epoch or args.pod_uid not in self._cluster.state.pods
         return VerbReason.PLACEMENT_OVER if over else self._objection(args)

@@ -1,6 +1,6 @@
 """Functions that the filter and bind verbs share.
 
-They check whether this replica is available, and find nodes and GPUs with free capacity for pods without a gang.
+These functions check if this replica can answer, and find nodes and GPUs with free capacity for pods without a gang.
 
 Filter checks the free capacity of all nodes; bind checks one node again, because the capacity may have changed.
 """
@@ -88,7 +88,7 @@ def nodes_with_capacity(
 
 
 def requests_of(state: PlannerState, record: PodRecord, queue: str) -> Vector:
-    """Return what a pod without a gang takes from its queue; only claims that are new to the queue count."""
+    """Return the resources that a pod without a gang takes from its queue; only claims new to the queue count."""
     asked = record.cls.requests
     for claim in record.cls.needs.named:
         if queue not in state.ledger.device_users.get(claim.key, ()):
@@ -104,7 +104,7 @@ class SharedGpus:
         self._session = session
 
     def choose(self, record: PodRecord, node: str) -> tuple[int, ...] | None:
-        """Return the GPUs that the pod will share; None if none has enough free capacity."""
+        """Return the GPUs that the pod will share; None if no GPU has enough free capacity."""
         table, share = self._cluster.state.nodes, record.cls.gpu
         column, known = table.index.get(node), self._cluster.state.ledger.entries.get(record.uid)
         if share is None or column is None or record.node:

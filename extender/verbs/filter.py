@@ -74,7 +74,7 @@ class Filter:
         return VerbReason.NOT_SEEN if _is_to_be_named(args.pod) else self._plain(args, nodes)
 
     def _member(self, args: ExtenderArgs, gang: str, nodes: list[str]) -> Answer:
-        """Return the node of the member's slot; without an epoch, its gate was removed before there was a placement."""
+        """Return the node of the member's slot. A member without an epoch lost its gate before it had a placement."""
         meta = args.pod.metadata
         key = f"{meta.namespace}/{gang}"
         placement = self._cluster.state.placement_of(key)
@@ -93,7 +93,7 @@ class Filter:
     def _plain(self, args: ExtenderArgs, nodes: list[str]) -> Answer:
         """Exclude nodes without free capacity according to the ledger, including reserved capacity.
 
-        Bind may use the other nodes.
+        The bind verb accepts only nodes that pass this filter.
         """
         state = self._cluster.state
         table, meta, now = state.nodes, args.pod.metadata, self._wall_s()
@@ -122,7 +122,7 @@ def _is_to_be_named(pod: Pod) -> bool:
 
 
 def _asked(pod: Pod, record: PodRecord | None) -> tuple[Vector, GpuShare | None]:
-    """Return the requests and the GPU share of a pod, cached by the pod's version."""
+    """Return the resource requests and the GPU share of a pod, cached by the pod's version."""
     if record is not None and record.resource_version == pod.metadata.resource_version:
         return record.cls.asked, record.cls.gpu
     return asked_of(pod.spec, pod.metadata.annotations if placed_by_muster(pod.spec) else None)
@@ -141,7 +141,7 @@ def _gpus_fit(
 
 
 def _result(answer: Answer, nodes: list[str]) -> ExtenderFilterResult:
-    """Return the answer for kube-scheduler; excluded nodes count as unresolvable, so one entry contains the reason."""
+    """Return the answer for kube-scheduler. Excluded nodes are reported as unresolvable; one entry has the reason."""
     if not isinstance(answer, VerbReason):
         return ExtenderFilterResult(node_names=answer)
     if answer.verdict is CallResult.ERROR:
