@@ -28,7 +28,7 @@ _SHORT = {
     "vcjob": "job.batch.volcano.sh", "vj": "job.batch.volcano.sh", "tj": "trainjob.trainer.kubeflow.org",
     "lws": "leaderworkerset.leaderworkerset.x-k8s.io",
 }  # fmt: skip
-"""The short names of kubectl."""
+"""The short names by which kubectl calls these kinds."""
 _WITHOUT_GANGS = ("cancel", "hold", "release")
 """Verbs whose outcome does not depend on the state of the workload's gangs."""
 
@@ -133,7 +133,10 @@ def _find(client: Client, namespace: str, kinds: list[WorkloadKind], name: str, 
 
 
 def _read_workload(client: Client, namespace: str, kind: WorkloadKind, name: str, *, unseen: bool) -> JSON:
-    """Return a workload; with `unseen`, return only the name if the user may not read the workload."""
+    """Return a workload.
+
+    With `unseen`, return only its name if the user may not read it.
+    """
     try:
         return client.get(whole(kind.resource), name, namespace)
     except Forbidden:
@@ -174,7 +177,7 @@ def _carry_out(acting: Acting, target: Target, request: VerbRequest) -> None:
     if request.verb == "resize":
         _warn_without_place(acting, target, condition, request, groups or ())
     result = target.workload
-    if acting.dry_run or len(found.steps) > 1:  # all or nothing, as far as admission is concerned
+    if acting.dry_run or len(found.steps) > 1:  # so that admission refuses all steps or none
         result = try_steps(acting, target, found.steps, groups or ()) or result
     if not acting.dry_run:
         result = take_steps(acting, target, found.steps, groups or ()) or result
@@ -218,7 +221,10 @@ def _uids(group: PodGroup) -> set[str]:
 
 
 def _state(groups: Sequence[PodGroup] | None) -> Condition:
-    """Return the state of gangs; gangs that may not be read, and pods without a gang, count as running."""
+    """Return the state of a workload, from the states of its gangs.
+
+    A workload without gangs, or whose gangs the user may not read, counts as running.
+    """
     waiting = [each for each in groups or () if state_of(facts_of(each)) in WAITING]
     if not groups or len(waiting) < len(groups):
         return "running"

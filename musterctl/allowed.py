@@ -46,9 +46,9 @@ def dump_for(read: ClusterReader, namespace: str) -> ClusterDump:
 
 
 def reports_for(read: ClusterReader) -> list[QueueReport]:
-    """Return the reports of queues from the status of Queues, for users who may not list the cluster.
+    """Return the reports of queues; if the user may not list the whole cluster, from the status of the Queues.
 
-    Raise Forbidden if the user may not list queues either.
+    Raise Forbidden if the user may not list Queues either.
     """
     try:
         dump = read()
@@ -56,7 +56,7 @@ def reports_for(read: ClusterReader) -> list[QueueReport]:
             report
             for pool in pools_of(dump)
             for report in queue_reports(WhatIf(in_pool(dump, pool)))
-            if report.queue != ROOT_QUEUE or not pool  # each pool has its own below `root`, which is one object
+            if report.queue != ROOT_QUEUE or not pool  # all pools share the Queue `root`, so report it once
         ]
     except UnknownNameError as error:
         raise click.ClickException(str(error)) from error
@@ -68,7 +68,10 @@ def reports_for(read: ClusterReader) -> list[QueueReport]:
 
 
 def gangs_for(read: ClusterReader, error: Forbidden) -> list[PodGroup]:
-    """Return the gangs of the context's namespace for users who may not list queues, with a note on standard error."""
+    """Return the gangs of the context's namespace, for a user who may not list queues.
+
+    A note on standard error names the missing right.
+    """
     with closing(read.where.client()) as client:
         namespace = client.namespace
         gangs = own(client, namespace).objects_of(POD_GROUPS)
@@ -86,7 +89,7 @@ def no_queues(error: Forbidden) -> str:
 
 
 def refusal(error: Forbidden) -> str:
-    """Return sentences that name the missing rights, and the role to ask for."""
+    """Return sentences that name the missing rights, and the role that grants them."""
     kind = (error.details or {}).get("kind") or "all objects"
     return (
         f"you may not list {kind} in the whole cluster. To see nodes, other gangs and what would help, ask an "
@@ -115,7 +118,7 @@ def own(client: Client, namespace: str) -> ClusterDump:
                 ) from error
         else:
             unread -= set() if resource.namespaced else {resource.full_name}
-    with suppress(Forbidden, NotFound):  # it may name a queue for its pods
+    with suppress(Forbidden, NotFound):  # its labels may name a queue for its pods
         dump.add_objects(core.NAMESPACES, [client.get(core.NAMESPACES, namespace)])
     dump.unread = frozenset(unread)
     return dump

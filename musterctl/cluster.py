@@ -32,9 +32,9 @@ JSON = dict[str, Any]
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 _MORE = re.compile(r"and \d+ more errors$")
-"""End of a webhook response that does not list all errors."""
+"""Pattern of the last line of a webhook's message, if the message does not list all errors."""
 _THIRD_PARTY = ".x-k8s.io"
-"""End of the API groups of kinds that Muster does not install, such as JobSets."""
+"""Suffix of the API groups of kinds that other projects install, such as JobSets."""
 _OWN = Path.home() / ".kube" / "config"
 _OURS = {
     (kind.api_version, kind.kind): kind
@@ -92,7 +92,10 @@ def only_name() -> str:
 
 
 def _meant() -> str | None:
-    """Return the plane that precedes the user's kubeconfig: `default`, or the only plane if there is no kubeconfig."""
+    """Return the plane that is used in preference to the user's kubeconfig; None for the kubeconfig.
+
+    The plane `default` comes before the kubeconfig. The only plane is used if there is no kubeconfig.
+    """
     name = only_name()
     if name not in plane_names() or (name != state.DEFAULT_NAME and _OWN.exists()):
         return None
@@ -130,9 +133,9 @@ def existing(name: str) -> Plane | KindCluster:
 
 @contextmanager
 def known(client: Client, resource: Resource[Any]) -> Iterator[None]:
-    """Report a NotFound error for a whole kind as a message.
+    """In the block, turn the error that the cluster does not know this kind into a message.
 
-    Do not handle a NotFound error for an object or namespace.
+    A NotFound error for a single object or a namespace is raised unchanged.
     """
     try:
         yield
@@ -234,12 +237,12 @@ def for_each(things: Iterable[T], action: Callable[[T], object]) -> None:
 def failing_as(
     verb: str, client: Client, resource: Resource[Any], name: str = "", namespace: str | None = None
 ) -> Iterator[None]:
-    """Report an error as a message that names its object or kind: "cannot create job.batch.volcano.sh/train: ..."."""
+    """In the block, raise an API error as Failed, such as "cannot create job.batch.volcano.sh/train: ..."."""
     try:
         with known(client, resource):
             yield
     except (Unreachable, Unauthorized):
-        raise  # not about this object
+        raise  # the cluster is the problem, not this object
     except APIError as error:
         target = resource.reference(name) if name else resource.full_name
         if isinstance(error, NotFound) and (error.details or {}).get("name") == name:
@@ -251,7 +254,7 @@ def failing_as(
 
 
 def _error_text(error: APIError) -> str:
-    """Return the error message; if one line contains several errors, show them as a list."""
+    """Return the message of an error; if it consists of several errors, each one has its own line."""
     causes = (error.details or {}).get("causes") or []
     if len(causes) < 2:  # noqa: PLR2004 - several
         return error.message

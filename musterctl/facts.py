@@ -46,7 +46,8 @@ ROOT: Final = Path(__file__).resolve().parents[1]
 PACKAGES: Final = ("webhook", "extender", "controller", "history", "web", "muster")
 """Packages that define metrics; every process also exports the metrics of the package `muster`."""
 _METRIC_KINDS: Final = ("Counter", "Gauge", "Histogram", "CounterMetricFamily")
-"""Classes of metrics; the last one belongs to a collector, which computes its values when it is scraped."""
+"""Classes by which the code declares metrics. CounterMetricFamily is for collectors, which compute values at each
+scrape."""
 
 
 class UnknownFactError(ValueError):
@@ -66,7 +67,7 @@ def filled(text: str, facts: Mapping[str, Callable[[], str]]) -> str:
 
 
 def pages(root: Path) -> dict[Path, str]:
-    """Return every documentation page that contains facts, with their current text; paths are relative to `root`."""
+    """Return every documentation page that contains facts, by its path relative to `root`, with the facts filled in."""
     found = (*sorted((root / "docs").glob("*.md")), *sorted(root.glob("*.md")))
     texts = {path: path.read_text(encoding="utf-8") for path in found}
     return {path.relative_to(root): filled(text, FACTS) for path, text in texts.items() if _MARK.search(text)}
@@ -122,7 +123,7 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 _TABLES: Final = {name: _table(*found) for name, found in planner.documentation().items()}
-"""Tables of the planner's configuration."""
+"""Tables about the planner's configuration, by name, as Markdown."""
 
 
 def _flags(plugin: str) -> str:

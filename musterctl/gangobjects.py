@@ -101,9 +101,9 @@ def _namespace(client: Client, name: str) -> list[Namespace]:
 
 
 def read_cluster(client: Client, objects: RowSources, *, everything: bool) -> ForecastCluster | None:
-    """Return the objects of the whole cluster, or of one namespace if the given objects are not `everything`.
+    """Return the objects of the whole cluster; `objects` are these objects already if `everything` is true.
 
-    Return None if the user may not read the cluster.
+    Return None if the user may not read the whole cluster.
     """
     nodes = may_list(client, NODES)
     if nodes is None or (not everything and may_list(client, POD_GROUPS) is None):
@@ -113,6 +113,6 @@ def read_cluster(client: Client, objects: RowSources, *, everything: bool) -> Fo
 
 
 def unread(objects: RowSources) -> list[str]:
-    """Return the missing kinds, for a hint."""
+    """Return the kinds that the user may not read, for a hint."""
     asked: dict[str, Callable[[RowSources], object]] = {"pods": lambda of: of.pods, "jobs": lambda of: of.jobs}
     return [kind for kind, of in asked.items() if of(objects) is None]

@@ -26,9 +26,9 @@ ROOT = Path(__file__).resolve().parents[1]
 CHART = Path("charts/muster")
 CRDS = CHART / "files/crds"
 RELEASED = Path("charts/released")
-"""The CRDs of the last release, as lines."""
+"""Folder with the CRDs of the last release, in a line-based format."""
 RELEASED_NAMES = RELEASED / "names.list"
-"""Names of labels and annotations in the last release."""
+"""File with the names of labels and annotations in the last release."""
 API_PAGE = Path("docs/api.md")
 
 

@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 class ClusterReader(NamedTuple):
-    """A cluster or a snapshot, with overrides of the planner's configuration and timing."""
+    """Reader of a cluster or a snapshot, with options that override the planner's configuration and timing."""
 
     where: Where
     scheduler_config: Path | None = None
@@ -128,7 +128,7 @@ def served(client: Client, resource: Resource[T]) -> Resource[T] | None:
 
 
 def plannable(_: click.Context, param: click.Parameter, value: Path | None) -> str | None:
-    """Return the text of a planner configuration, which must be valid."""
+    """Read a planner configuration from the option's file and return its text; refuse an invalid configuration."""
     if value is None:
         return None
     text = value.read_text(encoding="utf-8")

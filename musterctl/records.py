@@ -69,5 +69,5 @@ def source_of(where: Where, store: str | None, server: WebServer | None) -> Sour
         raise click.ClickException(str(error)) from error
     raise click.ClickException(
         "no source of the history is known. Name the URL of the web page with --server or in MUSTER_WEB, or a store "
-        f"with --store or in {STORE_VARIABLE}; a plane of `muster up` has its own"
+        f"with --store or in {STORE_VARIABLE}. A plane of `muster up` has a store of its own"
     )

@@ -65,7 +65,10 @@ def config_of(published: PublishedConfig | Forbidden | None, pool: str) -> str:
 
 
 def suspects_of(published: dict[str, PublishedConfig | Forbidden], pools: Iterable[str]) -> dict[str, Suspects]:
-    """Return the rules for suspect nodes by node pool; print a note about pools without this data."""
+    """Return the rules for suspect nodes that each node pool's extender has published.
+
+    A note on standard error names the pools without this data.
+    """
     found: dict[str, Suspects] = {}
     for pool in pools:
         one = published.get(pool)
@@ -79,7 +82,10 @@ def suspects_of(published: dict[str, PublishedConfig | Forbidden], pools: Iterab
 
 
 def inputs_of(published: dict[str, PublishedConfig | Forbidden], pools: Iterable[str]) -> "dict[str, PublishedInputs]":
-    """Return the published inputs of cycles by node pool; print a note about pools without this data."""
+    """Return the inputs of planner cycles that each node pool's extender has published.
+
+    A note on standard error names the pools without this data.
+    """
     from extender.planner.api import published_inputs  # noqa: PLC0415 - as above
 
     found: dict[str, PublishedInputs] = {}

@@ -18,7 +18,7 @@ _ARGUMENTS: Final = {
     ("minRuntime", "reclaimMinRuntime"): ("minruntime", "defaultReclaimMinRuntime"),
     ("kValue",): ("proportion", "kValue"),
 }
-"""Maps fields of the spec to the plugin and argument with the same meaning."""
+"""Maps a field of a shard's spec to the planner plugin and the argument with the same meaning."""
 _IDLE: Final = {
     "args": "an option of KAI-Scheduler's command line; `muster config print-defaults extender` has Muster's settings",
     "partitionLabelValue": "label nodes and a root queue muster.dev/node-pool (docs/autoscaling.md)",
@@ -26,7 +26,7 @@ _IDLE: Final = {
 
 
 def lines(shard: Mapping[str, Any]) -> tuple[list[str], bool]:
-    """Return the lines about a shard, with field paths, and True if it has errors."""
+    """Check a shard; return the lines about it, with field paths, and True if it has errors."""
     spec = mapping(shard.get("spec"))
     plugins = _plugins(spec)
     actions = [name for name, each in mapping(spec.get("actions")).items() if _is_enabled(each)]

@@ -72,9 +72,9 @@ class Acting:
 
 
 def try_steps(acting: Acting, target: Target, steps: Sequence[Step], groups: Sequence[PodGroup]) -> JSON | None:
-    """Try the steps as a dry run; return the object as it is after the steps that precede the wait.
+    """Send the steps as dry runs; return the object as it would be after the steps that precede the wait for its pods.
 
-    Steps after the wait are refused in the dry run because pods still exist; any other refusal is an error.
+    A step after the wait is refused in a dry run, because pods still exist. Any other refusal is an error.
     """
     held, result = False, None
     for step in steps:
@@ -108,7 +108,7 @@ def take_steps(acting: Acting, target: Target, steps: Sequence[Step], groups: Se
         done = True
     finally:
         if held:
-            acting.forget_groups()  # others may have started meanwhile
+            acting.forget_groups()  # other gangs may have started in the meantime
         if held and not done:
             click.echo(f"{target.title} is held: muster release {target.title} returns it to its queue", err=True)
     return result
@@ -143,13 +143,16 @@ def _about(uid: JSON, patch: JSON) -> JSON:
 
 
 def _await(acting: Acting, target: Target) -> JSON:
-    """Wait until the pods of a held workload have ended; after the timeout, Failed names a remedy."""
+    """Wait until the pods of a held workload have ended, and return the workload.
+
+    After the timeout, raise Failed with a remedy.
+    """
     verbs, until_s = target.kind.verbs, time.monotonic() + STOP_S
     while time.monotonic() < until_s:
         time.sleep(_POLL_S)
         with failing_as("read", acting.client, target.kind.resource, target.name, acting.namespace):
             found = acting.client.get(whole(target.kind.resource), target.name, acting.namespace)
-        if verbs and verbs.commands and _generation(found) != _generation(target.workload):  # the patch has whole lists
+        if verbs and verbs.commands and _generation(found) != _generation(target.workload):  # a patch replaces lists
             raise Failed(f"{target.title} was changed by another client in the meantime: repeat this command")
         if verbs and verbs.stopped(found):
             return found

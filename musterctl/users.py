@@ -29,7 +29,7 @@ def chosen_user(user: str | None, client: Callable[[], Client], *, mine: bool) -
     if mine and user:
         raise click.UsageError("--user and --mine do not go together")
     if mine and not (user := user_of(client())):
-        raise click.ClickException("the API server does not say who you are: give your name with --user")
+        raise click.ClickException("the API server does not report your user name: give it with --user")
     return written(user) if user else None
 
 

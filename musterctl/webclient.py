@@ -17,7 +17,7 @@ from muster.process.hosts import is_loopback
 from musterctl.cluster import Where
 
 _S = 60.0
-"""Timeout of a report, which takes seconds in a large cluster, and may wait for other users' reports."""
+"""Timeout of a request in seconds. A report takes seconds in a large cluster, and may wait for other users' reports."""
 
 
 class WebServer(NamedTuple):
@@ -52,7 +52,7 @@ class WebServer(NamedTuple):
     def _client(self, where: Where) -> Client:
         parts = urlsplit(self.url)
         if parts.scheme != "https" and not is_loopback(parts.hostname or ""):
-            raise click.UsageError(f"--server {self.url}: your token travels over https:// only")
+            raise click.UsageError(f"--server {self.url}: your token is only sent over https://")
         header = where.config().authorization
         if header is None:
             raise click.ClickException(

@@ -69,14 +69,17 @@ def _metadata(namespace: str, manifests: str) -> dict[str, Any]:
 
 
 class ExtenderAt(NamedTuple):
-    """The address of the extender for kube-scheduler; an https URL also needs the files and the name."""
+    """The address at which kube-scheduler calls the extender.
+
+    An https URL also needs the certificate files and the server name.
+    """
 
     url: str = f"http://127.0.0.1:{DEFAULT_EXTENDER_PORT}"
     """The URL of the extender; by default its port if the plane runs no scheduler."""
     folder: str = DEFAULT_TLS_FOLDER
     """Folder with kube-scheduler's client certificate (client.crt, client.key) and the extender's CA (ca.crt)."""
     server_name: str = EXTENDER_HOST
-    """A name in the extender's certificate."""
+    """The host name in the extender's certificate."""
 
 
 _ON_LOOPBACK: Final = ExtenderAt()
@@ -97,7 +100,10 @@ def kube_scheduler(
 
 
 def _of_pool(config: dict[str, Any], pool: str) -> dict[str, Any]:
-    """Return the configuration with one profile, for the nodes with the label of the pool, and a separate Lease."""
+    """Return the configuration for a node pool.
+
+    It has one profile, for the nodes with the pool's label, and a separate Lease.
+    """
     profile = config["profiles"][0] | {"schedulerName": scheduler_of_pool(pool)}
     for each in profile["pluginConfig"]:
         required = each["args"]["addedAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
@@ -108,14 +114,17 @@ def _of_pool(config: dict[str, Any], pool: str) -> dict[str, Any]:
 
 
 def default_scheduler(*, kubeconfig: str) -> dict[str, Any]:
-    """Return the configuration of a cluster's own kube-scheduler without Muster, alone on its machine."""
+    """Return the configuration of a cluster's own kube-scheduler without Muster and without leader election."""
     config = kube_scheduler(kubeconfig=kubeconfig, shared=True)
     kept = {name: config[name] for name in ("apiVersion", "kind", "clientConnection")}
     return {**kept, "leaderElection": {"leaderElect": False}}
 
 
 def _tls(extender: ExtenderAt) -> dict[str, Any]:
-    """TLS settings of the extender's entry, as paths, because kube-scheduler never reloads inline certificates."""
+    """Return the TLS settings for the extender in kube-scheduler's configuration.
+
+    Certificates are given as paths, because kube-scheduler never reloads inline certificates.
+    """
     if not extender.url.startswith("https://"):
         return {}
     folder = PurePosixPath(extender.folder)

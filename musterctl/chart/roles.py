@@ -86,7 +86,7 @@ OWN_EXTENDER: Final = Account("muster-extender", (EXTENDER,))
 
 @cache
 def tables(of: str) -> dict[tuple[str, str], tuple[RoleRule, ...]]:
-    """The rules of a process, or of USERS, by kind and name of the role that has them."""
+    """Return the rules of a process, or of USERS, by kind and name of the role that contains them."""
     found = [each for each in _manifests(of) if "rules" in each]
     return {
         (each["kind"], each["metadata"]["name"]): msgspec.convert(each["rules"], tuple[RoleRule, ...]) for each in found
@@ -94,7 +94,7 @@ def tables(of: str) -> dict[tuple[str, str], tuple[RoleRule, ...]]:
 
 
 def named_tables() -> dict[str, tuple[RoleRule, ...]]:
-    """The rules of every role in the chart, by kind and name, as in docs/rights.md."""
+    """Return the rules of every role in the chart, by kind and name, as in docs/rights.md."""
     files = (path.stem for path in sorted((FILES / "roles").glob("*.yaml")))
     return {
         f"{kind}-{name}".lower().replace("<pool>", "pool"): found
@@ -104,7 +104,7 @@ def named_tables() -> dict[str, tuple[RoleRule, ...]]:
 
 
 def rules(of: str) -> tuple[RoleRule, ...]:
-    """Every rule of a process, or of USERS."""
+    """Return every rule of a process, or of USERS."""
     return tuple(rule for table in tables(of).values() for rule in table)
 
 
@@ -139,7 +139,7 @@ def _manifests(of: str, names: Mapping[str, str] | None = None) -> list[dict[str
 
 
 def _applicable(manifest: dict[str, Any]) -> dict[str, Any]:
-    """Return the manifest without reasons, as the API server accepts it."""
+    """Return the manifest as the API server accepts it: without the reasons for its rules."""
     for rule in manifest.get("rules", ()):
         for field in _FOR_READERS:
             rule.pop(field, None)
@@ -147,5 +147,5 @@ def _applicable(manifest: dict[str, Any]) -> dict[str, Any]:
 
 
 def rights_of_commands() -> list[CommandRights]:
-    """Return the rights that each user command needs."""
+    """Return each user command with the rights that it needs."""
     return msgspec.yaml.decode(Path(__file__).with_name("commands.yaml").read_bytes(), type=list[CommandRights])

@@ -1,8 +1,8 @@
 """The commands of `muster`: each one reads its options, calls the packages that do the work, and prints the result.
 
-Most modules are named after their command. `plane` has up, status, down and kubectl, `explain` has snapshot and topo
-too, `config` has render. `jobview` is a part of `job`, `queuechange` and `queuespec` are parts of `queue`, `trainfile`
-and `trainjobs` of `train`.
+Most modules are named after their command. `plane` also contains status, restart, down and kubectl; `explain` also
+contains snapshot and topo; `config` contains render. `jobview` is a part of `job`, `queuechange` and `queuespec` are
+parts of `queue`, `trainfile` and `trainjobs` of `train`.
 
 A failure causes one readable message and a non-zero exit code, never a traceback. A command is imported only when it is
 used. Start reading at `musterctl.app`, the table of commands. Only that table and other commands may import a command.

@@ -144,8 +144,11 @@ def _bundles(called: Called) -> Bundles:
 
 
 def _of_plane(where: str, _: CertificateSecret | None, bundles: Bundles, now_s: float) -> CertificateStatus:
-    """Return the status if webhooks are called by URL: `muster up` has issued their certificates, without a Secret."""
-    role = "trusted when the webhooks are called"
+    """Return the status of a plane, whose webhooks are called by URL.
+
+    `muster up` has issued their certificates, and there is no Secret.
+    """
+    role = "trusted by API servers that call the webhooks"
     trusted = dict.fromkeys(authority for webhooks in bundles.values() for bundle in webhooks for authority in bundle)
     return CertificateStatus(
         secret=f"{where} does not exist, because `muster up` manages the certificates",
@@ -202,7 +205,7 @@ def _role(authority: Certificate, content: Content) -> str:
 
 
 def _lines(report: CertificateStatus) -> Iterator[str]:
-    keeper = "kept by Muster" if report.kept_by_muster else "not kept by Muster"
+    keeper = "managed by Muster" if report.kept_by_muster else "not managed by Muster"
     yield f"Secret:       {report.secret} ({keeper})"
     yield "Certificates:" if report.certificates else "Certificates: none"
     for name, each in report.certificates.items():

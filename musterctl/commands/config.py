@@ -113,7 +113,7 @@ def _files(text: str) -> list[tuple[str, str]]:
     try:
         documents = [each for each in yaml.safe_load_all(text) if each is not None]
     except (yaml.YAMLError, ValueError, RecursionError):
-        return [("", text)]  # its check reports the error
+        return [("", text)]  # the check of the file reports the error
     listed = [part for each in documents for part in _parts(each)]
     if listed == documents and len(documents) <= 1 and not any(_is(each, "ConfigMap") for each in listed):
         return [("", text)]
@@ -127,7 +127,7 @@ def _files(text: str) -> list[tuple[str, str]]:
 
 
 def _parts(document: Any) -> list[Any]:
-    """Return the objects in a List, which kubectl prints for several objects, or the document itself."""
+    """Return the objects in a List, as kubectl prints several objects; otherwise the document itself."""
     items = document.get("items") if _is(document, "List") else None
     return items if isinstance(items, list) and items else [document]
 
@@ -152,7 +152,7 @@ def _is(document: Any, kind: str, group: str = "") -> bool:
 
 
 def _checked(name: str, text: str) -> tuple[list[str], bool]:
-    """Return the lines about a file, and True if it has errors."""
+    """Check a file; return the lines about it, and True if it has errors."""
     try:
         process = settings.process_of(text)
         if process:
@@ -166,7 +166,7 @@ def _checked(name: str, text: str) -> tuple[list[str], bool]:
 
 
 def _of_a_planner(text: str) -> tuple[list[str], bool]:
-    """Return the lines about a planner's configuration, or about an object that may contain one."""
+    """Check a planner's configuration, or an object that may contain one; return the lines, and True for errors."""
     with suppress(yaml.YAMLError, ValueError, RecursionError):
         document = yaml.safe_load(text)
         if _is(document, shards.KIND, shards.GROUP):
@@ -219,7 +219,7 @@ def render(
     guessed = None if kubernetes_version or _names_tag(values, settings) else _SCHEDULER.search(text)
     if guessed:
         click.echo(
-            f"Note: kube-scheduler {guessed['tag']} is used, as helm does without a cluster. It must not be "
+            f"Note: kube-scheduler {guessed['tag']} is used, helm's default without a cluster. It must not be "
             "newer than the API server: give --kubernetes-version, or set scheduler.image.tag.",
             err=True,
         )

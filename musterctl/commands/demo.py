@@ -52,12 +52,12 @@ class ExpectedEvents:
     def __init__(self) -> None:
         self.seen: dict[str, str] = {}
         self._wanted: dict[str, Callable[[dict[str, GangRow]], str]] = {
-            f"{FIRST} runs whole": lambda rows: _whole(rows, FIRST),
+            f"{FIRST} runs as a whole": lambda rows: _whole(rows, FIRST),
             f"{SECOND} waits with no pod bound and shows the reason": _second_waits,
             f"{INDEXED} (two labels, plain kubectl) runs as a whole": lambda rows: _whole(rows, INDEXED),
             f"{FIRST} completes": lambda rows: _completed(rows, FIRST),
             f"{SECOND} starts as a whole once there is free capacity": lambda rows: (
-                _whole(rows, SECOND) if f"{FIRST} runs whole" in self.seen else ""
+                _whole(rows, SECOND) if f"{FIRST} runs as a whole" in self.seen else ""
             ),
             f"{SECOND} completes": lambda rows: _completed(rows, SECOND),
         }
@@ -137,9 +137,12 @@ def _show_gangs(plane: Plane, client: Client, console: Console) -> bool:
 
 
 def _leave(plane: Plane, *, ran: bool) -> None:
-    """Restore the previous state: no plane, or a plane without the demo's workloads, which runs if it `ran` before."""
+    """Restore the previous state: remove a new plane, or only the demo's workloads from an existing one.
+
+    An existing plane is stopped unless it `ran` before.
+    """
     if not plane.root.exists():
-        return  # it did not start, and is gone already
+        return  # it did not start, and was already removed
     if plane.is_new:
         plane.remove()
         return

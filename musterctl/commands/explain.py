@@ -101,7 +101,7 @@ def _kind_and_name(what: Sequence[str]) -> tuple[str, str]:
 
 
 def _as_refused(read: ClusterReader, dump: ClusterDump, report: GangReport) -> GangReport:
-    """Return the report of a gang that waits for pods, with the reason why its owner cannot create them."""
+    """Return the report of a gang that waits for pods; if its owner cannot create them, with the reason for this."""
     client, namespace = read.client(), report.gang.partition("/")[0]
     groups = [each for each in dump.objects_of(POD_GROUPS) if each.metadata.key == report.gang]
     if client is None or not groups:
@@ -132,7 +132,10 @@ def _names(pod: core.Pod) -> set[str | None]:
 
 
 def _explain_there(server: WebServer, read: ClusterReader, kind: str, name: str, namespace: str, output: str) -> bool:
-    """Print the report of the page; return False, with a note on standard error, if the page does not answer."""
+    """Print the report that the page at --server makes.
+
+    Return False, with a note on standard error, if the page does not answer.
+    """
     try:
         report = server.explain(read.where, kind, namespace, name)
     except (NotFound, Conflict, Forbidden, Unauthorized) as error:

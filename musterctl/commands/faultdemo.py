@@ -104,7 +104,7 @@ def _loses_a_node(demo: "_FaultDemo") -> None:
 def _asks_for_a_checkpoint(demo: "_FaultDemo") -> None:
     demo.submit(URGENT, 3, 8, {}, "demo-high")
     notified = demo.wait(f"{BATCH} has a notice", lambda: [pod for pod in demo.pods(BATCH) if _notice_text(pod)])
-    demo.print(f"{BATCH}: is notified that it will be evicted at {_notice_text(notified[0])}, or as soon as it answers")
+    demo.print(f"{BATCH}: is to be evicted at {_notice_text(notified[0])}, or earlier if it reports a checkpoint")
     began = time.monotonic()
     note = {names.CHECKPOINT: f"step={STEP},at={meta.format_time(time.time())}"}
     demo.client.merge_patch(core.PODS, notified[0].metadata.name, {"metadata": {"annotations": note}}, NAMESPACE)
@@ -135,7 +135,7 @@ class _FaultDemo:
         return found
 
     def submit(self, name: str, pods: int, gpus: int, annotations: Mapping[str, str], priority: str = "") -> None:
-        """Create a gang whose owner re-creates lost members one by one."""
+        """Create a Volcano Job, whose controller re-creates lost members one by one."""
         container = {"name": "main", "image": "none", "resources": {"limits": {GPU: gpus}}}
         template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
         spec = {"minAvailable": pods, "priorityClassName": priority, "schedulerName": names.SCHEDULER}
@@ -156,11 +156,11 @@ class _FaultDemo:
         return sorted(stays, key=lambda pod: pod.metadata.name)
 
     def bound(self, name: str, without: str = "") -> int:
-        """Return the number of running members, except those on one node."""
+        """Return the number of running members of a gang; members on the node `without` do not count."""
         return sum(pod.status.phase == "Running" and pod.spec.node_name != without for pod in self.pods(name))
 
     def where(self, name: str) -> str:
-        """Return the nodes of a gang as text."""
+        """Return the names of a gang's nodes as one text."""
         return ", ".join(sorted({pod.spec.node_name for pod in self.pods(name)}))
 
     def placement(self, name: str) -> Placement:

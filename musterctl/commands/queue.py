@@ -29,12 +29,15 @@ WATCH_S = 5
 
 
 def again(show: Callable[[], None], *, watch: bool) -> None:
-    """Show the output once, or with `watch` repeatedly, until the user interrupts the command (not an error)."""
+    """Show the output once; with `watch`, show it again and again until the user interrupts the command.
+
+    The interruption is not an error.
+    """
     show()
     try:
         while watch:
             time.sleep(WATCH_S)
-            Console().clear()  # does nothing where the output is no terminal
+            Console().clear()  # no effect if the output is not a terminal
             show()
     except KeyboardInterrupt:
         click.echo()
@@ -45,7 +48,7 @@ def _shown(quantities: JSON) -> str:
 
 
 def _namespaces(queue: JSON) -> str:
-    """Return the selector of the namespaces that may use a queue, without its ancestors' selectors."""
+    """Return the queue's own selector of the namespaces that may use it; selectors of its ancestors also apply."""
     annotations = queue.get("metadata", {}).get("annotations") or {}
     return annotations.get(NAMESPACE_SELECTOR) or "all"
 
@@ -115,10 +118,7 @@ def view(*, queue_name: str, output: str, where: Where) -> None:
 
 
 def _limits(found: JSON) -> Iterator[tuple[str, str]]:
-    """Yield the limits of a queue other than its capability, in the users' notation.
-
-    `muster queue explain` shows more.
-    """
+    """Yield the limits of a queue except its capability, as their annotations state them."""
     annotations = found.get("metadata", {}).get("annotations") or {}
     for title, key in (("Per user", names.MAX_PER_USER), ("By model", names.MAX_BY_MODEL), ("Windows", names.WINDOWS)):
         if key in annotations:

@@ -22,7 +22,7 @@ from musterctl.output.listing import amounts
 F = TypeVar("F", bound=Callable[..., Any])
 AMOUNTS = ("capability", "deserved", "guarantee")
 NONE = "none"
-"""The value that removes a limit."""
+"""Value of an option that removes a limit."""
 _HUGE_PAGES = "hugepages-"
 _INT32 = 2**31 - 1
 
@@ -149,7 +149,7 @@ names_argument = name_argument(QUEUES, "queue_names", several=True)
 
 
 def rows_of(groups: Sequence[PodGroup]) -> list[GangRow]:
-    """Return the rows of these gangs, from their PodGroups only."""
+    """Return the rows of these gangs, computed from their PodGroups alone."""
     return rows(RowSources(groups=list(groups), pods=None, placements=None, jobs=None, train_jobs=None))
 
 

@@ -126,7 +126,7 @@ def wait_for_start(client: Client, made: Pod) -> Pod:
     """Return the pod once its container has started; print each new reason for waiting."""
     shown = ""
     while True:
-        with suppress(Unreachable):  # its queue position does not depend on this connection
+        with suppress(Unreachable):  # keep waiting: the pod keeps its position in the queue
             pod = _current(client, made)
             if pod.status.phase != "Pending":
                 return pod

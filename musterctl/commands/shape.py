@@ -75,7 +75,10 @@ def shape(
 
 @contextmanager
 def _cluster(where: Where) -> Iterator[Lookups]:
-    """Yield look-ups in a cluster. Only queues are listed, for messages; other objects are read one by one."""
+    """Yield look-ups in a cluster.
+
+    Queues are listed, because messages name them; other objects are read one by one.
+    """
     found = ClusterLookups(where.client())
     queues = found.caches[0].reflector
     queues.start()
@@ -114,7 +117,7 @@ def _row(mark: str, text: str, why: Why | None) -> Text:
 
 
 def _marked(admitted: Admitted) -> Iterator[tuple[str, YAMLLine]]:
-    """Yield the lines of a manifest with marks: `-` for before admission, `+` for after it, ` ` for both."""
+    """Yield the lines of a manifest with marks: `-` for a removed line, `+` for an added line, ` ` for all others."""
     before, after = list(yaml_lines(admitted.before)), list(yaml_lines(admitted.after))
     matcher = SequenceMatcher(None, [line.text for line in before], [line.text for line in after], autojunk=False)
     for operation, start, end, new_start, new_end in matcher.get_opcodes():

@@ -161,7 +161,7 @@ def follow(client: Client, train_job: trainer.TrainJob, trainers: Sequence[str],
     printer = Logs(client, namespace)
     printed = ""
     while True:
-        with suppress(Unreachable):  # the training does not depend on this connection
+        with suppress(Unreachable):  # keep waiting: the training continues without this connection
             try:
                 train_job = client.get(trainer.TRAIN_JOBS, name, namespace)
             except NotFound:
@@ -210,7 +210,7 @@ def waits(client: Client, name: str, namespace: str) -> str:
 
 
 def first_pod(client: Client, train_job: trainer.TrainJob, trainers: Sequence[str]) -> Pod | None:
-    """Return the pod of rank 0, once it has started."""
+    """Return the pod of rank 0 if it has started; otherwise None."""
     name, namespace = train_job.metadata.name, train_job.metadata.namespace
     selector = f"{JOBSET_NAME}={name},{REPLICATED_JOB}={trainers[0]},{names.COMPLETION_INDEX}=0"
     found = client.list(PODS, namespace, label_selector=selector)
@@ -219,7 +219,7 @@ def first_pod(client: Client, train_job: trainer.TrainJob, trainers: Sequence[st
 
 
 class Logs:
-    """Printer for the log of a container, pod after pod, because a gang that restarts has new pods."""
+    """Printer of a container's log across restarts: a gang that restarts has new pods, which are followed in turn."""
 
     def __init__(self, client: Client, namespace: str, container: str = trainer.NODE) -> None:
         self._client = client
@@ -246,5 +246,5 @@ class Logs:
             for line in self._client.log_lines(pod, self._namespace, self._container):
                 click.echo(line)
         except APIError as error:
-            if error.reason != ENDED:  # the command ends, and nobody waits for the rest
+            if error.reason != ENDED:  # the command is ending
                 click.echo(f"{pod}: its log cannot be read: {error.message}", err=True)

@@ -69,7 +69,7 @@ def command(framework: str, name: str, content: str, arguments: Sequence[str]) -
         f"folder=$(mktemp -d) || exit 1\ncat > {file} <<'{end}'\n{body}{end}\n"
         f"exec {_STARTERS.get(framework, 'python')} {file}{given}\n"
     )
-    start = ["mpirun"] if framework == "mpi" else []  # Muster's variables name the host file
+    start = ["mpirun"] if framework == "mpi" else []  # Muster's variables tell mpirun the host file
     return [*start, "sh", "-c", script.replace("$", "$$")]
 
 
@@ -102,7 +102,7 @@ def manifest(
     annotations: Mapping[str, str],
     submitted: Submitted = NOTHING_SUBMITTED,
 ) -> JSON:
-    """Return the TrainJob."""
+    """Return the manifest of the TrainJob."""
     kind = "ClusterTrainingRuntime" if isinstance(runtime, ClusterTrainingRuntime) else "TrainingRuntime"
     trainer: JSON = {"command": list(run)}
     if nodes is not None:
@@ -127,14 +127,14 @@ def manifest(
 
 
 def trainers(runtime: Runtime) -> list[str]:
-    """Return the replicated jobs whose pods run the command; `node` if the runtime has no such job."""
+    """Return the replicated jobs whose pods train, which run the command; `node` if the runtime marks none."""
     jobs = runtime.spec.template.spec.replicated_jobs
     found = [job.name for job in jobs if _labels(job.template).get(ANCESTOR) == TRAINER]
     return found or [NODE]
 
 
 def amounts(gpus: int | None, cpu: str | None, memory: str | None) -> dict[str, str]:
-    """Return the resources of each node."""
+    """Return the resources of each node that the options set."""
     given = {"cpu": cpu, "memory": memory, GPU: None if gpus is None else str(gpus)}
     return {key: value for key, value in given.items() if value}
 

@@ -98,7 +98,10 @@ def attach(*, job_name: str, no_logs: bool, namespace: str | None, where: Where)
 
 
 def _trainers(client: Client, train_job: trainer.TrainJob) -> list[str]:
-    """Return the replicated jobs that train; if the runtime cannot be read, `node`, as in all runtimes of Muster."""
+    """Return the replicated jobs whose pods train.
+
+    If the runtime cannot be read, return `node`, the name in all of Muster's runtimes.
+    """
     ref, namespace = train_job.spec.runtime_ref, train_job.metadata.namespace
     try:
         if ref.kind == trainingruntime.TRAINING_RUNTIMES.kind:

@@ -32,7 +32,7 @@ from musterctl.running import published_in
 
 VERSION_VARIABLE = "MUSTER_KUBERNETES"
 _OF_PLANES = ("nodes", "pool", "cpu", "memory", "gpus", "racks", "blocks", "kubernetes")
-"""The options that cannot be used with an existing control plane."""
+"""Options of new planes only; they cannot be used with an existing control plane."""
 _ANSWER_S: Final = 30.0
 _POLL_S: Final = 0.2
 
@@ -203,10 +203,10 @@ def _check(options: PlaneOptions, chosen: Mapping[str, Any]) -> None:
 
 
 def _differences(options: PlaneOptions, chosen: Mapping[str, Any]) -> list[str]:
-    """Return the chosen options that differ from an existing plane's options, as `option value` of the plane."""
+    """Return the chosen options that an existing plane has with another value, as texts with the plane's value."""
     stored = msgspec.structs.asdict(options)
     if options.admission_config:
-        stored["admission_config"] = "of other content"  # shown instead of a whole file
+        stored["admission_config"] = "of other content"  # text shown instead of a whole file
     fixed = {option: value for option, value in chosen.items() if option != "planning_config"}
     different = [option for option, value in fixed.items() if getattr(options, option) != value]
     return [f"{option.replace('_', ' ')} {stored[option] or 'unset'}" for option in different]
@@ -229,14 +229,14 @@ def start(plane: Plane, console: Console, *, lines: bool = False) -> None:
 
 def _stay(plane: Plane, console: Console) -> None:
     """Start the plane, keep its parts alive, and stop it on SIGTERM or Ctrl-C."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as on Ctrl-C, so that `finally` stops the plane
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # like Ctrl-C: `finally` stops the plane
     try:
         start(plane, console, lines=True)
         show(plane)
         click.echo("ready")
         supervise(plane.parts, click.echo, lambda: plane.renew_tokens(click.echo), plane.alone)
     except KeyboardInterrupt:
-        pass  # the way to end it
+        pass  # the normal end
     finally:
         for signum in (signal.SIGTERM, signal.SIGINT):
             signal.signal(signum, signal.SIG_IGN)
@@ -244,16 +244,13 @@ def _stay(plane: Plane, console: Console) -> None:
 
 
 def _kept(folder: Path) -> str | None:
-    """Return the configuration of the plane in this folder, "" for the default configuration.
-
-    None if there is no plane.
-    """
+    """Return the planner's configuration of the plane in this folder; "" for the default, None if there is no plane."""
     found = state.load(folder)
     return found.options.planning_config if found else None
 
 
 def _keep(folder: Path, text: str) -> None:
-    """Store a new configuration for the plane in this folder."""
+    """Store a new planner's configuration for the plane in this folder."""
     found = state.load(folder)
     if found is not None and found.options.planning_config != text:
         options = msgspec.structs.replace(found.options, planning_config=text)
@@ -261,7 +258,10 @@ def _keep(folder: Path, text: str) -> None:
 
 
 def change_planning(plane: Plane, before: str | None) -> bool:
-    """Write the planner's configuration if it has changed; return False if no running extender has to load it."""
+    """Write the planner's configuration if it has changed.
+
+    Return False if no running extender has to load it.
+    """
     text = plane.state.options.planning_config
     if before is None or text == before or not plane.part(state.EXTENDER).alive:
         return False
@@ -280,8 +280,8 @@ def wait_planning(plane: Plane) -> None:
         while (answer := _answer(published_in(client), text)) is None:
             if time.monotonic() > deadline_s:
                 raise LocalError(
-                    f"the extender has not reported within {_ANSWER_S:.0f} s if it uses the configuration; see "
-                    f"{log_file}, or restart it with that: `muster restart {state.EXTENDER}`"
+                    f"the extender has not reported within {_ANSWER_S:.0f} s whether it uses the configuration; see "
+                    f"{log_file}, or restart it with the configuration: `muster restart {state.EXTENDER}`"
                 )
             time.sleep(_POLL_S)
     if answer:

@@ -25,7 +25,7 @@ _AMOUNTS = Seconds.__struct_fields__
 def _keys(_: click.Context, param: click.Parameter, value: str) -> tuple[str, ...]:
     keys = tuple(filter(None, (each.strip() for each in value.split(","))))
     if wrong := [each for each in keys if each not in KEYS]:
-        raise click.BadParameter(f"there is no {wrong[0]!r}; there are {', '.join(KEYS)}", param=param)
+        raise click.BadParameter(f"{wrong[0]!r} is not a key; valid keys are {', '.join(KEYS)}", param=param)
     return keys
 
 

@@ -49,7 +49,7 @@ class KindOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def configuration(wish: KindOptions) -> dict[str, Any]:
-    """The document for `kind create cluster --config`."""
+    """Return the document for `kind create cluster --config`."""
     image = {"image": node_image(wish.kubernetes)} if wish.kubernetes else {}
     workers = [
         {
@@ -70,7 +70,7 @@ def configuration(wish: KindOptions) -> dict[str, Any]:
 
 
 def node_image(version: str) -> str:
-    """The image of a node of that version, as kind publishes it."""
+    """Return the image that kind publishes for nodes of that version."""
     numbers = version.removeprefix("v").split(".")
     if len(numbers) != _FULL_VERSION or not all(number.isdigit() for number in numbers):
         raise LocalError(
@@ -95,7 +95,7 @@ class KindCluster:
 
     @property
     def root(self) -> Path:
-        """Its folder."""
+        """The folder of the cluster."""
         return state.folder_of(self.name)
 
     @property
@@ -136,7 +136,7 @@ class KindCluster:
         reference = self._image(engine, image)
         report("the cluster")
         self._create(kind, engine, config, Made(wish=wish, engine=engine.name))
-        report("the image in the cluster")
+        report("the nodes to load the image")
         self._load(kind, engine, reference)
         report("the chart")
         self._install(reference)
@@ -147,7 +147,10 @@ class KindCluster:
             )
 
     def _wish(self, chosen: Mapping[str, Any]) -> KindOptions:
-        """Return the options of the cluster; raise an error if it exists and was created with other options."""
+        """Return the options of the cluster: of an existing cluster its own, otherwise the `chosen` ones.
+
+        Raise LocalError if an existing cluster was created with other options.
+        """
         found = self.made()
         if found is None:
             return KindOptions(**chosen)
@@ -170,7 +173,7 @@ class KindCluster:
     def _image(self, engine: Engine, image: str) -> str:
         if not image:
             return images.build(engine)
-        with contextlib.suppress(LocalError):  # it is not here yet
+        with contextlib.suppress(LocalError):  # it is not on this machine yet
             engine("image", "inspect", image)
             return image
         engine("pull", image)

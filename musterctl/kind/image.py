@@ -60,9 +60,10 @@ def run(
     environment: Mapping[str, str] | None = None,
     folder: Path | None = None,
 ) -> str:
-    """Run a program, and return its output; if `stdin` is None, the program reads the standard input of this process.
+    """Run a program, and return its output.
 
-    If the program fails, raise LocalError with the command and the end of its output.
+    If `stdin` is None, the program reads the standard input of this process. If the program fails, raise LocalError
+    with the command and the end of its output.
     """
     result = subprocess.run(
         command,
@@ -106,7 +107,10 @@ def find_engine() -> Engine:
 
 
 def required(program: str, where: str) -> Path:
-    """Return the path of a program; if the program is missing, the error shows `where` to get it."""
+    """Return the path of a program.
+
+    If the program is missing, raise LocalError, which tells users `where` to get it.
+    """
     found = shutil.which(program)
     if found is None:
         raise LocalError(f"{program} is not on the PATH: {where}")
@@ -180,7 +184,7 @@ def main(base: str, lock: str, tag: str) -> None:
     try:
         engine = find_engine()
         digest = digest_of(engine, base)
-        click.echo(f"building on {digest}; the same again: make image BASE={digest}")
+        click.echo(f"building on {digest}; to repeat this build: make image BASE={digest}")
         reference = build(engine, base=digest, lock=lock)
         if tag:
             engine("tag", reference, tag)

@@ -18,10 +18,10 @@ _ALL = 100_000
 
 
 class Shown(NamedTuple):
-    """Selection of gangs, and their output format."""
+    """Options of a list of gangs: which gangs it contains, and its format."""
 
     namespace: str | None
-    """None for all namespaces."""
+    """The namespace of the gangs; None for all namespaces."""
     output: str
     ended: bool = False
     queue: str | None = None
@@ -82,9 +82,9 @@ _NAMESPACE: Column = ("NAMESPACE", lambda row: row.namespace)
 
 
 def start(row: GangRow) -> str:
-    """Return the time until the expected start, such as `in 30m`.
+    """Return the time until a gang's expected start, such as `in 30m`.
 
-    `unknown` for a waiting gang without an expected start.
+    The result is `unknown` if a gang waits without an expected start, and `-` if it does not wait.
     """
     at = readable_time(row.expected_start)
     if at is None:
@@ -99,7 +99,7 @@ def start_time(row: GangRow) -> str:
 
 
 def start_interval(row: GangRow) -> str:
-    """Return the interval in which 80 % of such gangs start: `10:34-12:05 (in 30m-2h)`."""
+    """Return the interval in which a gang starts with a probability of 80 %: `10:34-12:05 (in 30m-2h)`."""
     early, late = readable_time(row.earliest_start), readable_time(row.latest_start)
     if early is None:
         return "unknown"

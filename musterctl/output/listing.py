@@ -48,7 +48,7 @@ def from_spec(title: str, name: str, default: Any = "", *, wide: bool = False) -
 
 
 class Printer(Generic[T]):
-    """Printer of items as rows below headings, as JSON or YAML, or by name."""
+    """Prints items as a table, as JSON or YAML, or by name."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class Printer(Generic[T]):
         self._documents = 0
 
     def show(self, found: Sequence[T], *, alone: bool = False) -> None:
-        """Print items; with `alone`, print each item as a separate document, for a watch."""
+        """Print items together; with `alone`, print each item as a separate JSON or YAML document, as a watch does."""
         if self._output in {"json", "yaml"}:
             data = [self._data(each) for each in found]
             for one in data if alone else [self._together(data)]:
@@ -120,7 +120,7 @@ class Listing:
             try:
                 version = self._follow(client, namespace, selector, version)
             except Gone:
-                return  # the API server has no history from here; kubectl ends too
+                return  # the API server no longer has the changes; kubectl ends, too
             except KeyboardInterrupt:
                 sys.exit(INTERRUPTED)
 

@@ -27,7 +27,7 @@ def check_lines(report: CheckReport) -> Iterator[TextLine]:
     counts = ", ".join(f"{count} {verb}" for verb, count in sorted(report.decisions.items()))
     yield _line("plain", f"{total}{f': {counts}' if counts else ''}", "decisions")
     tone: Tone = "good" if not report.different_cycles else "bad"
-    yield _line(tone, f"{report.equal} of {total} are the same now")
+    yield _line(tone, f"{report.equal} of {total} are the same in the replay")
     if report.different_cycles:
         yield _line("bad", f"{report.different_cycles} cycles differ: {report.gone} gone, {report.new} new")
     if report.lost:
@@ -63,7 +63,7 @@ def replay_lines(report: ReplayReport) -> Iterator[TextLine]:
         f"(median)",
     )
     if report.censored:
-        yield _line("hint", f"{many(report.censored, 'gang')} still running at the end, also in the replay")
+        yield _line("hint", f"{many(report.censored, 'gang')} still running at the end, with and without the change")
     if report.never_ran:
         yield _line(
             "hint", f"{many(report.never_ran, 'gang')} did not start in the recording: their run times are estimates"

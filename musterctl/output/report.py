@@ -135,23 +135,26 @@ def top_lines(reports: Sequence[QueueReport], resource: str) -> Iterator[str]:
 
 
 def _of_it_spares(report: QueueReport, name: str) -> str:
-    """Return the part of a queue's usage that is spare slots, as text; empty if there are none."""
+    """Return a text with the amount of a resource that a queue's spare slots use; "" if they use none."""
     kept = report.spares.get(name, 0)
     return f" ({amount_text(name, kept)} kept as spares)" if kept else ""
 
 
 def _of_budget(report: QueueReport) -> str:
-    """Return the used part of the budget that is closest to its limit; empty without a budget."""
+    """Return a text about the queue's budget of which the largest part is used; "" if the queue has no budget."""
     if not report.budgets:
         return ""
     most = max(report.budgets, key=lambda each: -1.0 if each.used is None else each.used)
     if most.used is None:
-        return " (the use of its budget is unknown)"
+        return " (the usage of its budget is unknown)"
     return f" ({most.used:.0%} of the budget of {most.resource} per {most.period} used)"
 
 
 def _waiting(reports: Sequence[QueueReport]) -> dict[str, int]:
-    """Return the waiting gangs of each queue and its descendants; a parent comes before its children."""
+    """Return the number of waiting gangs of each queue including its descendants.
+
+    In `reports`, parents come before their children.
+    """
     total = {report.queue: report.waiting for report in reports}
     for report in reversed(reports):
         if report.parent in total:
@@ -170,7 +173,7 @@ def _main(report: QueueReport, usual: str = PODS) -> str:
 
 
 def _scarce(name: str) -> tuple[bool, bool, str]:
-    """Return the order of resources with equal shares: GPUs, other extended resources, cpu and memory."""
+    """Return a sort key for resources with equal shares: GPUs, then other extended resources, then cpu and memory."""
     return not is_gpu(name), "/" not in name, name
 
 

@@ -51,7 +51,7 @@ def drawn(
 
 
 class PrintedTable:
-    """Printer of a table with headings; rows that are printed later keep the column widths if they fit."""
+    """A table that is printed in parts: later rows keep the column widths of earlier ones if they fit."""
 
     def __init__(self, titles: Sequence[str]) -> None:
         self._titles = list(titles)

@@ -40,7 +40,7 @@ class GuardedStream:
 
 @contextmanager
 def guarded() -> Iterator[None]:
-    """Guard standard output and error in the block, and the output of Python about an error that ends the block."""
+    """Wrap standard output and error in the block, and the traceback of an error that ends the block."""
     show_all_uncaught()
     out, err = (cast("TextIO", GuardedStream(stream)) for stream in (sys.stdout, sys.stderr))
     with redirect_stdout(out), redirect_stderr(err):

@@ -44,7 +44,10 @@ HELM: Final = Recipe(
 
 
 def _older(module: Path) -> Recipe:
-    """Return the recipe of an older version of Kubernetes; etcd and kwok work with every version."""
+    """Return the recipe for an older version of Kubernetes.
+
+    It has only Kubernetes' own programs, because etcd and kwok work with every version.
+    """
     programs = {name: each for name, each in CONTROL_PLANE.programs.items() if each.startswith("k8s.io/kubernetes/")}
     return Recipe(CONTROL_PLANE.name, module, programs, CONTROL_PLANE.minutes)
 
@@ -90,7 +93,7 @@ def cached(recipe: Recipe = CONTROL_PLANE, needed: Collection[str] | None = None
     folder = user_cache() / recipe.name / hashlib.sha256(content + recipe.tags.encode()).hexdigest()
     if _missing(recipe, needed, folder):
         with locked(folder.with_suffix(".lock")):
-            if missing := _missing(recipe, needed, folder):  # another process may have built them meanwhile
+            if missing := _missing(recipe, needed, folder):  # another process may have built them in the meantime
                 _build(replace(recipe, programs=missing), folder)
     return folder
 
@@ -136,9 +139,9 @@ def find_programs(needed: tuple[str, ...] = tuple(CONTROL_PLANE.programs), kuber
 
 
 def _of_version(needed: tuple[str, ...], kubernetes: str) -> dict[str, Path]:
-    """Return the programs of a version; programs without a Kubernetes version are the same for all."""
+    """Return the programs for a version of Kubernetes, built here; etcd and kwok are the same for all versions."""
     if kubernetes not in VERSIONS:
-        raise LocalError(f"there is no recipe for Kubernetes {kubernetes}; there are {', '.join(VERSIONS)}")
+        raise LocalError(f"Kubernetes {kubernetes} is not supported; supported versions are {', '.join(VERSIONS)}")
     found: dict[str, Path] = {}
     for recipe in (OLDER.get(kubernetes, CONTROL_PLANE), CONTROL_PLANE):
         names = [name for name in needed if name in recipe.programs and name not in found]

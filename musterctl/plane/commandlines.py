@@ -25,14 +25,15 @@ from webhook.settings import WebhookSettings
 
 _TEMPLATES: Final[dict[str, list[str]]] = files.document(Path(__file__).with_name("arguments.yaml"))
 _PLAYED_NODES_LAST: Final = "8760h"
-"""Time for which simulated nodes, which renew no Lease, stay Ready; long, because kwok sets the condition only once."""
+"""Time for which nodes simulated by kwok stay Ready without renewing a Lease. It is long, because kwok sets their
+condition only once."""
 
 _KWOK: Final = {
     "apiVersion": "config.kwok.x-k8s.io/v1alpha1",
     "kind": "KwokConfiguration",
     "options": {"enableDebuggingHandlers": True, "enableProfilingHandler": False},
 }
-"""kwok answers requests for logs in place of kubelets."""
+"""Configuration with which kwok, in place of kubelets, answers requests for the logs of pods."""
 _NO_LOGS: Final = (
     "2020-01-01T00:00:00Z stdout F this node is simulated, so its pods run no program and write no log; "
     "muster explain pod NAME and muster kubectl describe pod NAME show the state of a pod\n"
@@ -144,7 +145,7 @@ def _webhook(commandlines: CommandLines, part: str) -> list[str]:
         status_port=commandlines.ports["webhook-status"],
         cert_file=str(commandlines.pki.cert_file("webhook")),
         key_file=str(commandlines.pki.key_file("webhook")),
-        # An API server that existed before has no certificate for us.
+        # An existing cluster's API server presents no client certificate that this plane has issued.
         client_ca_file="" if commandlines.options.kubeconfig else str(commandlines.pki.webhook_folder / "ca.crt"),
         mark_pods=commandlines.options.shared,
         config=str(commandlines.write("admission.yaml", groups)) if groups else None,

@@ -23,13 +23,13 @@ _GO_VERSION: Final = re.compile(r"go(\d+)\.(\d+)(?:\.(\d+))?")
 _MAJOR: Final = re.compile(r"/v\d+$")
 _TAIL_LINES: Final = 25
 _MISSING: Final = '{{if and .Stale (ne .Name "main")}}{{.ImportPath}}{{end}}'
-"""Template that lists the packages missing from Go's cache, one per line, except the programs themselves."""
+"""Template for `go list`: it prints each package that Go's cache lacks, except the programs themselves."""
 _ENVIRONMENT: Final = {
     "GOTOOLCHAIN": "local",
     "GOFLAGS": "-mod=readonly -buildvcs=false",
     "GOWORK": "off",
     "CGO_ENABLED": "0",
-    "GOGC": "400",  # the compiler collects less: a tenth of its CPU or more, for 1.6 GB in its largest process
+    "GOGC": "400",  # less garbage collection saves 10 % of the CPU or more; the largest process needs 1.6 GB
 }
 _DOWNLOADING: Final = "go: downloading "
 _MODULES: Final = 50
@@ -56,7 +56,7 @@ class Recipe:
 
     @property
     def go_mod(self) -> str:
-        """Return the text of its go.mod."""
+        """Return the text of the module's go.mod."""
         return (self.module / "go.mod").read_text(encoding="utf-8")
 
 
@@ -94,7 +94,7 @@ def build(recipe: Recipe, go: Path, folder: Path, log: Path) -> None:
         finally:
             screen.end()
     for name, package in recipe.programs.items():
-        (folder / _MAJOR.sub("", package).rpartition("/")[2]).rename(folder / name)  # go's name for it
+        (folder / _MAJOR.sub("", package).rpartition("/")[2]).rename(folder / name)  # go names it after its package
 
 
 def _linker_flags(go_mod: str) -> str:
@@ -174,7 +174,7 @@ class Progress:
         self._left: set[str] = set()
 
     def expect(self, packages: Iterable[str]) -> None:
-        """Set the packages that will be compiled, without packages in Go's cache."""
+        """Set the packages to be compiled; packages in Go's cache are not among them."""
         self._packages = frozenset(packages)
         self._left = set(self._packages)
 

@@ -91,15 +91,18 @@ def nodes(client: Client, options: PlaneOptions, kubelet_port: int) -> None:
 
 
 def unknown_nodes(client: Client) -> str:
-    """Return "" once every node has a Ready condition, which kwok sets; otherwise the problem."""
+    """Return a text about nodes without a Ready condition, which kwok sets; "" once every node has one."""
     nodes = client.list(core.NODES)
     unknown = [node.metadata.name for node in nodes if all(one.type != "Ready" for one in node.status.conditions)]
     verb = "does" if len(unknown) == 1 else "do"
-    return f"of {many(len(nodes), 'node')} {len(unknown)} {verb} not say if they are Ready" if unknown else ""
+    return f"of {many(len(nodes), 'node')} {len(unknown)} {verb} not report a Ready condition yet" if unknown else ""
 
 
 def closed_queue(client: Client) -> str:
-    """Return "" once the default queue is open; otherwise the problem. The controller creates and opens the queue."""
+    """Return the reason why the default queue cannot be used yet; "" once it is open.
+
+    The controller creates and opens this queue.
+    """
     try:
         state = client.get(QUEUES, DEFAULT_QUEUE).status.state
     except NotFound:
@@ -126,12 +129,12 @@ def _applied(client: Client, runtime: dict[str, Any]) -> bool:
     except TooManyRequests:
         return False
     except Conflict:
-        return True  # it is another manager's
+        return True  # another manager has changed it, so it is kept
     return True
 
 
 def _resource(manifest: dict[str, Any]) -> Resource[meta.Object]:
-    """Return the resource of a manifest, by the API's rule for plurals."""
+    """Return the resource of a manifest; its plural is derived from its kind."""
     group, _, version = manifest["apiVersion"].rpartition("/")
     kind = manifest["kind"]
     plural = f"{kind.lower()}s" if not kind.endswith("y") else f"{kind.lower()[:-1]}ies"
@@ -149,7 +152,7 @@ def name_of(index: int) -> str:
 
 
 def run_of(index: int, count: int, runs: int) -> int:
-    """Return the group of an index, if all indexes are divided into `runs` consecutive groups of nearly equal size."""
+    """Divide `count` indexes into `runs` consecutive groups of nearly equal size, and return the group of one index."""
     return index * runs // count
 
 

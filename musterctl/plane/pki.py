@@ -35,9 +35,10 @@ class Pki:
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "pki"
         self.extender_folder = self.folder / "extender"
-        """The certificates between kube-scheduler and the extender, with their authority."""
+        """Folder with the certificates of the extender and of kube-scheduler as its client, and with their
+        authority."""
         self.webhook_folder = self.folder / "webhook-clients"
-        """The certificate that the API server presents to the webhook, with its authority."""
+        """Folder with the certificate that the API server presents to the webhook, and with its authority."""
 
     @property
     def ca_file(self) -> Path:
@@ -73,14 +74,20 @@ class Pki:
             pair.save(self.folder, name)
 
     def _issue_extender(self) -> None:
-        """Issue these certificates by a separate authority, because all its clients may call the extender."""
+        """Issue the certificates of the extender and of kube-scheduler as its client, by a separate authority.
+
+        Every client with a certificate of this authority may call the extender.
+        """
         authority = Authority.create("muster-local-extender")
         authority.save(self.extender_folder)
         authority.issue(EXTENDER_HOST, dns_names=(EXTENDER_HOST,), server=True).save(self.extender_folder)
         authority.issue("kube-scheduler", client=True).save(self.extender_folder, "client")
 
     def _issue_webhook_client(self) -> None:
-        """Issue this certificate by a separate authority, because all its clients may send reviews."""
+        """Issue the certificate with which the API server calls the webhook, by a separate authority.
+
+        Every client with a certificate of this authority may send reviews.
+        """
         authority = Authority.create("muster-local-webhook-clients")
         authority.save(self.webhook_folder)
         authority.issue("kube-apiserver", client=True).save(self.webhook_folder, "client")

@@ -120,7 +120,7 @@ class Plane:
         return self.parts[name]
 
     def alone(self) -> AbstractContextManager[None]:
-        """Lock the plane, so that no other process starts or stops parts."""
+        """Lock the plane for the block, so that no other process starts or stops its parts."""
         return locked(self.root / "lock")
 
     def start(self, report: Report = lambda _: None) -> None:
@@ -134,7 +134,7 @@ class Plane:
             self._pki.ensure(extender_tls=self.state.options.extender_tls)
             with closing(self.client()) as client:
                 if self.attached:
-                    report("the API server's answer about the rights of this kubeconfig's user")
+                    report("the API server to check the rights of this kubeconfig's user")
                     rights.check_rights(client)
                 if self._programs():
                     report("the programs of Kubernetes (built once if they are missing, which takes a few minutes)")
@@ -144,10 +144,10 @@ class Plane:
     def _start_all(self, client: Client, report: Report) -> None:
         """Start the parts in order; install the objects that the next parts need in between."""
         self._start((state.ETCD, state.API_SERVER), report)
-        self._launch(state.CLUSTER)  # ready later: meanwhile the CRDs are installed
+        self._launch(state.CLUSTER)  # these become ready while the CRDs are installed
         if self.attached or state.API_SERVER in self.parts:
             self._install(client, report)
-        self._launch((state.HISTORY,))  # nobody waits for it: early events are recorded later
+        self._launch((state.HISTORY,))  # no need to wait: it also records earlier events
         self._start((state.WEBHOOK,), report)
         if state.WEBHOOK in self.parts:
             report("webhooks and runtimes")
@@ -161,7 +161,7 @@ class Plane:
         self._await(state.CONTROLLER, "the default queue", lambda: install.closed_queue(client), report)
 
     def mend(self) -> None:
-        """Start parts that have died in order, and wait for all of them; install nothing."""
+        """Start the parts that have died, in order, and wait until they are ready; install nothing."""
         with self.alone():
             self._start((state.ETCD, state.API_SERVER), lambda _: None)
             self._start(state.ALL, lambda _: None)
@@ -212,7 +212,7 @@ class Plane:
         return trouble_at(self.commandlines.url(port, scheme=scheme) + "/readyz", self._pki.ca_file)
 
     def _start(self, names: Collection[str], report: Report) -> None:
-        """Start these parts if the plane has them, and wait for all of them."""
+        """Start those of these parts that the plane has, and wait until they are ready."""
         for name in self._launch(names):
             report(name)
             self.wait_ready(name)

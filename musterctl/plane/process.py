@@ -82,7 +82,7 @@ class PlaneProcess:
                 start_new_session=True,
             )
         while self._child.poll() is None and not _belongs(self._child.pid, _markers(self._folder, self.name)):
-            time.sleep(_POLL_S)  # for a moment after an exec the kernel shows no environment
+            time.sleep(_POLL_S)  # right after an exec, /proc shows no environment
         self._pid_file.write_text(str(self._child.pid))
 
     def stop(self) -> None:
@@ -92,7 +92,7 @@ class PlaneProcess:
 
     def finish(self) -> None:
         """Finish `stop` after the SIGTERM; a separate function, so that several parts can end at the same time."""
-        self.signal(signal.SIGCONT)  # a stopped process would not see the SIGTERM
+        self.signal(signal.SIGCONT)  # a suspended process would not handle the SIGTERM
         with self._opened() as descriptor:
             if descriptor is not None:
                 _wait_end(descriptor, self._grace_s)
@@ -106,7 +106,7 @@ class PlaneProcess:
             self._child.wait()
 
     def restart(self) -> None:
-        """Stop the process if it runs, and start it with a newly computed command line."""
+        """Stop the process if it runs, then start it; its command line is computed again."""
         self.stop()
         self.start()
 
@@ -123,7 +123,7 @@ class PlaneProcess:
         return f"{self._tail(lines)}\n(it ended{how})" if how else self._tail(lines)
 
     def death(self) -> LocalError:
-        """Return the error that reports the end of the process, with the end of its log."""
+        """Return an error for a process that has ended unexpectedly; its message contains the end of the log."""
         return LocalError(f"{self.name} ended{self._end}. The end of {self.log_file}:\n{self._tail()}")
 
     @property
@@ -166,9 +166,9 @@ def _markers(folder: Path, part: str) -> set[bytes]:
 def _belongs(pid: int, markers: set[bytes]) -> bool:
     """Return True if the process is alive and has these variables."""
     try:
-        return markers <= set(Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"))  # empty once it has ended
+        return markers <= set(Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"))  # empty for an ended process
     except OSError:
-        return False  # gone, or another user's
+        return False  # it has ended, or belongs to another user
 
 
 @contextlib.contextmanager

@@ -46,7 +46,8 @@ _INSTALLS: Final = {
     "clustertrainingruntimes.trainer.kubeflow.org": "create patch",
     "queues.scheduling.volcano.sh": "get",
 }
-"""Rights on the objects that `muster up` installs and reads. A user can only grant rights that they have."""
+"""Rights on the objects that `muster up` itself creates or reads. The rights that it grants to others are added to
+these, because users can only grant rights that they have."""
 _GRANTS: Final = (chart.WEBHOOK, chart.EXTENDER, chart.SCHEDULER, chart.CONTROLLER, chart.HISTORY, chart.USERS)
 
 
@@ -116,7 +117,7 @@ class Right(NamedTuple):
 
 
 def needed() -> list[Right]:
-    """Return every right that the installation needs, sorted."""
+    """Return every right that a user needs to install Muster, sorted."""
     found = {Right(resource, verb) for resource, verbs in _INSTALLS.items() for verb in verbs.split()}
     for rule in (rule for each in _GRANTS for rule in chart.rules(each)):
         for group, resource, verb in product(rule.api_groups, rule.resources, rule.verbs):

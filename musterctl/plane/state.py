@@ -40,7 +40,7 @@ ALL: Final = tuple(READY)
 COMPONENTS: Final = tuple(name for name in ALL if name != HISTORY)
 """Parts that a plane needs to run gangs: all but the recorder of the history."""
 STOP_GROUPS: Final = (frozenset(ALL) - {ETCD, API_SERVER}, {API_SERVER}, {ETCD})
-"""Groups of parts that are stopped together, in this order, because an API server cannot end without etcd."""
+"""Groups of parts that are stopped together, in this order, because an API server cannot shut down without etcd."""
 CLUSTER: Final = frozenset({ETCD, API_SERVER, CONTROLLER_MANAGER, SCHEDULER, KWOK})
 """The parts that an existing cluster already has, so that an attached plane does not start them."""
 OWN_PROCESSES: Final = frozenset({WEBHOOK, EXTENDER, CONTROLLER, HISTORY})
@@ -55,7 +55,7 @@ PORTS = (
     "webhook", "webhook-status", "extender", "extender-status", "controller-status", "controller-reports",
     "history-status",
 )  # fmt: skip
-"""The ports of a plane without pools."""
+"""Names of the ports of a plane without additional node pools."""
 _OF_A_PAIR_PORTS = (EXTENDER, "extender-status", MUSTER_SCHEDULER)
 
 

@@ -43,9 +43,10 @@ def supervise(
     alone: Callable[[], AbstractContextManager[None]],
     goes_on: Callable[[], bool] = lambda: True,
 ) -> None:
-    """Report and restart parts that die, at growing intervals, while `goes_on()`; renew tokens every half hour.
+    """Report and restart parts that die, at growing intervals, as long as `goes_on()` is true.
 
-    `alone` is the lock that keeps commands from starting or stopping parts at the same time.
+    Tokens are renewed every half hour. `alone` is the lock that keeps commands from starting or stopping parts at the
+    same time.
     """
     renewed_s = time.monotonic()
     starts = {name: _Starts() for name in parts}
@@ -61,7 +62,7 @@ def supervise(
                 continue
             with alone():
                 if part.alive or not part.started:
-                    continue  # a command has started or stopped it
+                    continue  # a command has started or stopped it in the meantime
                 steady = now_s - known.at_s > _STEADY * known.pause_s
                 known.deaths = 1 if steady else known.deaths + 1
                 known.at_s, known.pause_s = now_s, doubled_s(PAUSE_S, known.deaths - 1, LONGEST_PAUSE_S)

@@ -86,7 +86,7 @@ def test_status_of_what_is_well(kubeconfig: Path, world: World) -> None:
     authority = world.content.issuer.certificate.subject
     assert result.exit_code == 0, result.output
     lines = result.output.splitlines()
-    assert lines[0] == f"Secret:       muster-system/{names.CERTIFICATES} (kept by Muster)"
+    assert lines[0] == f"Secret:       muster-system/{names.CERTIFICATES} (managed by Muster)"
     assert lines[2].startswith("  tls: muster-webhook, until 20")
     assert lines[2].endswith(f", by {authority}")
     assert lines[4].startswith(f"  {authority} (")

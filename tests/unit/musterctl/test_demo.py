@@ -30,7 +30,7 @@ def test_a_story_that_comes_true() -> None:
     story = looks({FIRST: RUNS, SECOND: WAITS, INDEXED: RUNS}, {FIRST: OVER}, {SECOND: RUNS}, {SECOND: OVER})
     assert (story.missing, story.broken) == ([], "")
     assert story.seen == {
-        f"{FIRST} runs whole": "2 of 2 pods run",
+        f"{FIRST} runs as a whole": "2 of 2 pods run",
         f"{SECOND} waits with no pod bound and shows the reason": "no room",
         f"{INDEXED} (two labels, plain kubectl) runs as a whole": "2 of 2 pods run",
         f"{FIRST} completes": "it is Completed",

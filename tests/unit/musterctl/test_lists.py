@@ -114,7 +114,7 @@ def test_gangs_of_a_user(lists: dict[str, Any], muster: Any) -> None:
     assert sorted(row[head.index("USER")] for row in found) == ["-", "-", "anne"]
     assert len(rows(muster("ps", "-a", "--user=anne").stdout)) == 1 + 1
     assert "No gangs found" in muster("ps", "-a", "--user=bob").stderr
-    assert muster("ps", "--mine", code=1).stderr.endswith("give your name with --user\n")
+    assert muster("ps", "--mine", code=1).stderr.endswith("give it with --user\n")
     muster("ps", "--mine", "--user=bob", code=2)
     lists["/apis/authentication.k8s.io/v1/selfsubjectreviews"] = '{"status": {"userInfo": {"username": "anne"}}}'
     assert len(rows(muster("ps", "-a", "--mine").stdout)) == 1 + 1
@@ -193,7 +193,7 @@ def test_usage_is_listed(muster: Any, store: str) -> None:
     assert (found["by"], found["unit"], found["rows"][0]["key"]) == (["user"], "unit-seconds", ["=eve"])
     assert found["rows"][0]["resources"]["nvidia.com/gpu"]["held"] == 16 * 3600
     assert "Nothing was requested" in muster("usage", "--namespace=none", store).stderr
-    assert "there is no 'team'; there are queue, namespace" in muster("usage", "--by=team", store, code=2).stderr
+    assert "'team' is not a key; valid keys are queue, namespace" in muster("usage", "--by=team", store, code=2).stderr
 
 
 @pytest.mark.parametrize(("command", "words"), [

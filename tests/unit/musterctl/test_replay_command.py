@@ -29,7 +29,7 @@ def test_a_check_without_differences_ends_with_0(recording: Path) -> None:
     """Each decision is the same now."""
     told = muster("replay", str(recording))
     assert told.exit_code == 0
-    assert "12 of 12 are the same now" in told.output
+    assert "12 of 12 are the same in the replay" in told.output
 
 
 def test_a_check_with_differences_lists_them_and_ends_with_1(recording: Path, tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ def test_differences_beyond_the_first_are_counted() -> None:
         ("", "Recorded from s to u by Muster unknown", "title"),
         ("cycles", "20 cycles", "plain"),
         ("decisions", "7: 2 evict, 5 place", "plain"),
-        ("", "3 of 7 are the same now", "bad"),
+        ("", "3 of 7 are the same in the replay", "bad"),
         ("", "12 cycles differ: 2 gone, 1 new", "bad"),
         ("", "7 changes are missing in the recording, so later cycles may differ", "bad"),
     ]
@@ -154,6 +154,6 @@ def test_differences_beyond_the_first_are_counted() -> None:
     assert lines[-1] == ("", "2 more cycles differ; -o json lists more of them", "hint")
     none = [line.text for line in check_lines(CheckReport(since="s", until="u"))]
     assert none[2:] == [
-        "0", "0 of 0 are the same now",
+        "0", "0 of 0 are the same in the replay",
         "no decisions were recorded: was it recorded by the extender, or by `muster record`?",
     ]  # fmt: skip

@@ -99,7 +99,7 @@ def test_usage_of_the_history(page: Any, server: Server) -> None:
 
 
 @pytest.mark.parametrize(("known", "url", "words"), [
-    (True, "http://muster.example.com", "--server http://muster.example.com: your token travels over https:// only"),
+    (True, "http://muster.example.com", "--server http://muster.example.com: your token is only sent over https://"),
     (False, "", "your kubeconfig has no token, by which the page identifies its users"),
 ])  # fmt: skip
 def test_a_page_that_is_not_asked(page: Any, server: Server, *, known: bool, url: str, words: str) -> None:

@@ -153,7 +153,9 @@ def test_older_versions_have_programs_of_their_own(fake_go: Path, monkeypatch: p
 
 def test_unknown_versions_are_named() -> None:
     """With those that there are."""
-    with pytest.raises(LocalError, match=rf"no recipe for Kubernetes 1\.9; there are .*, {binaries.NEWEST}$"):
+    with pytest.raises(
+        LocalError, match=rf"Kubernetes 1\.9 is not supported; supported versions are .*, {binaries.NEWEST}$"
+    ):
         binaries.find_programs(kubernetes="1.9")
 
 

@@ -110,7 +110,7 @@ def test_nodes_say_if_they_are_ready() -> None:
     """Either way; one that says nothing is waited for."""
     silent = node("b")
     silent.status.conditions.clear()
-    assert install.unknown_nodes(api(there=[node("a"), silent])) == "of 2 nodes 1 does not say if they are Ready"
+    assert install.unknown_nodes(api(there=[node("a"), silent])) == "of 2 nodes 1 does not report a Ready condition yet"
     assert install.unknown_nodes(api(there=[node("a", ready=False)])) == ""
 
 
