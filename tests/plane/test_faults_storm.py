@@ -20,11 +20,11 @@ from muster.api.base import Resource
 from muster.api.kubernetes.core import NODES, PODS, Pod
 from muster.api.kubernetes.meta import format_time, readable_time
 from muster.api.muster.gang import epoch_of
-from muster.api.muster.placement import PLACEMENTS, Placement, slots_of
+from muster.api.muster.placement import PLACEMENTS, Placement, Slot, slots_of
 from muster.api.volcano.batch import JOBS
 from muster.kube.client import Client
 from muster.kube.reflector import Reflector
-from muster.workloads.table import gang_of
+from muster.workloads.table import gang_of, slot_of
 from musterctl.plane.plane import Plane
 from musterctl.plane.state import CONTROLLER
 
@@ -106,6 +106,8 @@ class Marks(Watching):
         """UID of a pod → gang, epoch and node, when it was bound, and whether it is marked."""
         self.avoided: dict[tuple[str, str], float] = {}
         """Gang and node on which a member of it failed → until when it is left out, in seconds since the epoch."""
+        self.places: dict[tuple[str, Slot], str] = {}
+        """Gang and slot → the node of its pod, until the pod is gone."""
         self.used_again: list[str] = []
         self._lock = threading.Lock()
         pods, placements = (
@@ -116,7 +118,8 @@ class Marks(Watching):
         placements.add_handler(self._placement)
         super().__init__(pods, placements)
 
-    def _pod(self, _old: Pod | None, new: Pod | None) -> None:
+    def _pod(self, old: Pod | None, new: Pod | None) -> None:
+        self._place(new or old, there=new is not None)
         if new is None or not new.spec.node_name:
             return
         gang, epoch = gang_of(new), epoch_of(new.metadata)
@@ -127,6 +130,16 @@ class Marks(Watching):
                 bound = scheduled.last_transition_time if scheduled else None
                 self.bound[new.metadata.uid] = (gang, epoch, new.spec.node_name), bound or "", marked
 
+    def _place(self, pod: Pod | None, *, there: bool) -> None:
+        gang, slot = (gang_of(pod), slot_of(pod.metadata)) if pod else (None, None)
+        if pod is None or gang is None or slot is None or not pod.spec.node_name:
+            return
+        with self._lock:
+            if there:
+                self.places[gang.split("-")[0], slot] = pod.spec.node_name
+            else:
+                self.places.pop((gang.split("-")[0], slot), None)
+
     def _placement(self, old: Placement | None, new: Placement | None) -> None:
         if new is None:
             return
@@ -136,7 +149,9 @@ class Marks(Watching):
             of_gang = self.lent.setdefault((new.metadata.name, new.spec.epoch), {})
             of_gang.setdefault(made, set()).update(loan.node for loan in new.spec.borrows)
             known = dict(slots_of(old)) if old is not None else {}
-            for node in {node for slot, node in slots_of(new) if known.get(slot) != node}:
+            # A member that is still there keeps its node in a new placement.
+            kept = {(slot, node) for (of, slot), node in self.places.items() if of == gang} | known.items()
+            for node in {node for _, node in {*slots_of(new)} - kept}:
                 left_s = self.avoided.get((gang, node), 0.0) - time.time()
                 if left_s > 0:
                     self.used_again.append(

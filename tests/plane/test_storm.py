@@ -113,7 +113,7 @@ class Storm:
 
     def _empty(self, node: str) -> None:
         for pod in self.client.list(PODS, self.namespace, field_selector=f"spec.nodeName={node}"):
-            if not pod.finished:
+            if not pod.finished or pod.metadata.deletion_timestamp:
                 meta = pod.metadata
                 attempt(partial(self.client.delete, PODS, meta.name, meta.namespace, uid=meta.uid, grace_period_s=0))
 
