@@ -175,15 +175,18 @@ def _unused(content: Content, authority: Certificate, at: Situation) -> bool:
     )
 
 
-def bundle_for(content: Content, present: tuple[Certificate, ...], at: Situation) -> tuple[Certificate, ...]:
+def bundle_for(
+    content: Content, present: tuple[Certificate, ...], at: Situation, also: tuple[Certificate, ...] = ()
+) -> tuple[Certificate, ...]:
     """Return the new caBundle of a webhook whose caBundle is now `present`.
 
-    It consists of the Secret's authorities, and of the present ones that a replica may still use.
+    It consists of the Secret's authorities, of `also`, and of the present ones that a replica may still use.
     """
-    if not content.ours or not content.trusted:
+    trusted = dict.fromkeys((*content.trusted, *also))
+    if not trusted:
         return present
-    others = [each for each in present if each not in content.trusted]
-    return (*content.trusted, *(each for each in others if not _unused(content, each, at)))
+    others = [each for each in present if each not in trusted]
+    return (*trusted, *(each for each in others if not _unused(content, each, at)))
 
 
 def next_pass_s(content: Content | None, at: Situation) -> float:

@@ -19,6 +19,7 @@ from controller.shipped import Manifest, Shipped
 from controller.trainjob.controller import TrainJobs
 from controller.trainjob.report import Authorities
 from controller.trainjob.runtimes import Finalizers
+from muster.api.kubernetes.core import Lease
 from muster.api.kubernetes.meta import Object
 from muster.kube.client import Client
 from muster.kube.events import EventWriter
@@ -32,9 +33,9 @@ class Controller:
     """All controllers for one API server; `workers` threads share the Jobs.
 
     `at_once` limits the concurrent calls for pods, and `gather_s` delays passes after pod events. `shipped` are the
-    objects that the installation applies, and `authorities` are the CA certificates that trainers trust. With
-    `network_policies`, TrainJobs get a NetworkPolicy by default. With `native_groups`, gangs are also published as
-    native PodGroups.
+    objects that the installation applies, and `lease` gets the Events about refused ones. `authorities` are the CA
+    certificates that trainers trust. With `network_policies`, TrainJobs get a NetworkPolicy by default. With
+    `native_groups`, gangs are also published as native PodGroups.
     """
 
     def __init__(
@@ -47,6 +48,7 @@ class Controller:
         at_once: int = AT_ONCE,
         gather_s: float = GATHER_S,
         shipped: Sequence[Manifest] = (),
+        lease: Lease | None = None,
         framework: Framework | None = None,
         authorities: Authorities | None = None,
         target: Target = "Job",
@@ -85,7 +87,7 @@ class Controller:
             Rendezvous(kit, caches, framework),
             self.train_jobs,
             Finalizers(kit),
-            Shipped(kit, shipped),
+            Shipped(kit, shipped, lease),
             self.job_flows,
             templates,
             CronJobs(kit, caches),

@@ -72,6 +72,8 @@ class CertificateOptions:
     issuer: Literal["own", "external"]
     wanted: tuple[WantedCertificate, ...]
     terms: Terms
+    trusted: tuple[Certificate, ...] = ()
+    """Additional authorities for the caBundles."""
 
 
 class Keeper(KeyController):
@@ -147,14 +149,14 @@ class Keeper(KeyController):
         configurations = self._found()
         bundles = _bundles(configurations)
         at = self._see(content, bundles)
-        failure: APIError | None = None
-        if self._options.issuer == "own":
-            trusted = [self._trust(kind, found, content, at) for kind, found in configurations if content]
-            written = self._write_certificates(secret, content, bundles, at)
-            failure = next((each for each in trusted if isinstance(each, APIError)), None)
-            if failure is None and (written or any(trusted)):
-                self.worker.queue.add_after(_KEY, _SOON_S)  # usually a cache event starts the pass earlier
-                return
+        own = self._options.issuer == "own"
+        trusting = Content() if content is None or (own and not content.ours) else content
+        trusted = [self._trust(kind, found, trusting, at) for kind, found in configurations]
+        written = own and self._write_certificates(secret, content, bundles, at)
+        failure = next((each for each in trusted if isinstance(each, APIError)), None)
+        if failure is None and (written or any(trusted)):
+            self.worker.queue.add_after(_KEY, _SOON_S)  # usually a cache event starts the pass earlier
+            return
         if isinstance(failure, Conflict):
             raise failure  # the caches are stale, and would report errors that are already corrected
         self._complain(secret, content, bundles, at.now_s)
@@ -209,7 +211,7 @@ class Keeper(KeyController):
         changed = []
         for webhook in found.webhooks or ():
             present = _bundle_of(webhook)
-            wanted = rotation.bundle_for(content, present, at)
+            wanted = rotation.bundle_for(content, present, at, self._options.trusted)
             if wanted != present:
                 pem = b64encode(write_bundle(wanted)).decode()
                 changed.append({"name": webhook.name, "clientConfig": {"caBundle": pem}})

@@ -14,6 +14,7 @@ from uuid import uuid4
 
 import structlog
 
+from certs.certificate import Certificate, read_bundle
 from certs.content import REPORTS, SERVING, WEB
 from certs.rotation import Terms, WantedCertificate
 from controller.app import Controller
@@ -21,6 +22,8 @@ from controller.certificates import CertificateOptions, Keeper
 from controller.settings import LOAD_WAIT_S, TRUST_WAIT_S, ControllerOptions, ControllerSettings, parse
 from controller.shipped import Manifest, read_folder
 from controller.trainjob.report import Authorities, Reports, ReportServer, TrainerReports
+from muster.api.kubernetes.core import LEASES, Lease
+from muster.api.kubernetes.meta import ObjectMeta
 from muster.kube.client import Client
 from muster.kube.errors import ConfigurationError
 from muster.kube.lease import Elector
@@ -57,16 +60,23 @@ def main(argv: Sequence[str] | None = None) -> int:
         tracing.configure("controller", settings.traces_endpoint)
         client = Client.load(options.kubeconfig, user_agent="muster-controller", connections=_CONNECTIONS)
         shipped = read_folder(Path(settings.shipped)) if settings.shipped else []
+        trusted = authorities_of(settings.cert_ca_file)
     except (ConfigurationError, ValueError) as error:
         log.error("cannot start", why=str(error))  # noqa: TRY400 - the error text suffices; a traceback would hide it
         return 2
-    return ControllerProcess(client, options, shipped).run()
+    return ControllerProcess(client, options, shipped, trusted).run()
 
 
 class ControllerProcess:
     """The controller with its lease and its status port."""
 
-    def __init__(self, client: Client, options: ControllerOptions, shipped: list[Manifest]) -> None:
+    def __init__(
+        self,
+        client: Client,
+        options: ControllerOptions,
+        shipped: list[Manifest],
+        trusted: tuple[Certificate, ...] = (),
+    ) -> None:
         settings = options.settings
         # A signal handler runs in the thread that waits in get. Only a SimpleQueue allows a put in this situation.
         self._news: SimpleQueue[ThreadEvents] = SimpleQueue()
@@ -76,6 +86,11 @@ class ControllerProcess:
             client,
             settings.workers,
             shipped=shipped,
+            lease=Lease(
+                api_version=LEASES.api_version,
+                kind=LEASES.kind,
+                metadata=ObjectMeta(name=settings.lease_name, namespace=settings.lease_namespace),
+            ),
             framework=registry.framework(
                 *([TrainerReports(settings.report_url, authorities.pem)] if authorities else []),
                 accelerators=settings.accelerators,
@@ -85,7 +100,7 @@ class ControllerProcess:
             network_policies=settings.train_job_network_policies,
             native_groups=settings.native_pod_groups,
         )
-        certificates = certificates_of(settings)
+        certificates = certificates_of(settings, trusted)
         self._keeper = Keeper(client, certificates, settings.lease_namespace) if certificates else None
         self._elector = Elector(
             client,
@@ -158,8 +173,19 @@ def _report_server(client: Client, options: ControllerOptions) -> ReportServer |
     return ReportServer(Reports(client), options.report_host, settings.report_port, tls)
 
 
-def certificates_of(settings: ControllerSettings) -> CertificateOptions | None:
-    """Return the options of certificates from valid settings.
+def authorities_of(file: str) -> tuple[Certificate, ...]:
+    """Return the authorities in a file (PEM); none without a file. Raise a ValueError if it contains none."""
+    try:
+        found = read_bundle(Path(file).read_bytes()) if file else ()
+    except OSError as error:
+        raise ValueError(f"certCaFile: {error}") from error
+    if file and not found:
+        raise ValueError(f"certCaFile: {file} contains no certificate (PEM)")
+    return found
+
+
+def certificates_of(settings: ControllerSettings, trusted: tuple[Certificate, ...] = ()) -> CertificateOptions | None:
+    """Return the options of certificates from valid settings; `trusted` are additional authorities for the caBundles.
 
     Return None if no Secret is set, because another issuer then provides the certificates.
     """
@@ -180,6 +206,7 @@ def certificates_of(settings: ControllerSettings) -> CertificateOptions | None:
     return CertificateOptions(
         secret=settings.cert_secret,
         issuer=settings.cert_issuer,
+        trusted=trusted,
         wanted=tuple(wanted),
         terms=Terms(
             authority_life_s=parse_duration_s(settings.cert_authority_lifetime),

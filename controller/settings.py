@@ -59,6 +59,8 @@ class ControllerSettings(Settings, frozen=True, kw_only=True):
     """Issuer of these certificates: the controller, or an external issuer such as cert-manager, which the controller
     monitors.
     """
+    cert_ca_file: str = ""
+    """Additional authorities (PEM) for the caBundles, e.g. the next one before a change of the issuer. Empty: none."""
     cert_dns_name: tuple[str, ...] = ()
     """Host names or addresses of the webhook, as in the webhook configurations. If they change, a new certificate is
     issued."""

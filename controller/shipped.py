@@ -10,14 +10,22 @@ from typing import Any, Final
 
 import structlog
 import yaml
+from prometheus_client import Gauge
 
 from controller.kit import KeyController, Kit
 from muster.api.base import Resource
 from muster.api.kubeflow.trainingruntime import CLUSTER_TRAINING_RUNTIMES
+from muster.api.kubernetes.core import Lease
 from muster.api.volcano.scheduling import QUEUES
-from muster.kube.errors import Conflict
+from muster.kube.errors import Conflict, Refused
 
 log = structlog.get_logger(__name__)
+
+REFUSED: Final = Gauge(
+    "muster_shipped_refused",
+    "Queues and runtimes of the chart's values that the API server refuses, by object.",
+    ["name"],
+)
 
 KINDS: Final[Mapping[tuple[str, str], Resource[Any]]] = {
     (each.api_version, each.kind): each for each in (QUEUES, CLUSTER_TRAINING_RUNTIMES)
@@ -58,10 +66,11 @@ def _mistake(document: Any) -> str:
 
 
 class Shipped(KeyController):
-    """A worker over the shipped objects, by kind and name."""
+    """A worker over the shipped objects, by kind and name. Refused objects are reported as Events of the Lease."""
 
-    def __init__(self, kit: Kit, manifests: Iterable[Manifest]) -> None:
+    def __init__(self, kit: Kit, manifests: Iterable[Manifest], lease: Lease | None = None) -> None:
         super().__init__(kit, "shipped")
+        self._lease = lease
         self._manifests = {f"{each['kind']}/{each['metadata']['name']}": each for each in manifests}
 
     def replay(self) -> None:
@@ -77,3 +86,9 @@ class Shipped(KeyController):
             self._client.apply(resource, manifest, force=False)
         except Conflict as conflict:
             log.info("changed by another client, and not changed", object=key, why=str(conflict))
+        except Refused as error:
+            REFUSED.labels(key).set(1)
+            if self._lease:  # an object that always exists
+                self._recorder.event(self._lease, "Warning", "ShippedRefused", f"{key}: {error}")
+            raise
+        REFUSED.labels(key).set(0)

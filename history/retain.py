@@ -38,7 +38,7 @@ _SIZE_S: Final = 60.0
 _GROWN: Final = 1.01
 """Growth factor of the store since data was last folded, after which data is folded again. The size alone would trigger
 folding every time, because PostgreSQL does not return the disk space of deleted rows."""
-SIZE: Final = Gauge("muster_history_megabytes", "Size of the store.")
+SIZE: Final = Gauge("muster_history_bytes", "Size of the store in bytes.")
 
 
 class Retention:
@@ -59,7 +59,7 @@ class Retention:
         self._sized_s = now_s
         try:
             size = self._store.megabytes()
-            SIZE.set(size)
+            SIZE.set(size * _BYTES)
             most = max(settings.max_megabytes, self._left_megabytes * _GROWN)
             if size <= most and 0 <= now_s - self._tidied_s < _TIDY_S:
                 return
@@ -72,7 +72,7 @@ class Retention:
                 megabytes=settings.max_megabytes,
             )
             self._left_megabytes = self._store.megabytes()
-            SIZE.set(self._left_megabytes)
+            SIZE.set(self._left_megabytes * _BYTES)
         except StoreError as error:
             log.warning("old days are not folded", why=str(error))
 

@@ -10,6 +10,7 @@ import structlog
 from muster.kube.client import Client
 from muster.kube.errors import ConfigurationError
 from muster.kube.loop import background_loop
+from muster.kube.reflector import Reflector
 from muster.process import logs, tracing
 from muster.process.health import Check, Debug, Health, StatusServer
 from muster.process.lag import LoopLag
@@ -21,6 +22,7 @@ from webhook.caches import Cached, ClusterLookups
 from webhook.config import ResourceGroup, load
 from webhook.senders import Senders
 from webhook.settings import WebhookOptions, parse
+from webhook.trust import TrustCheck
 
 log = structlog.get_logger(__name__)
 
@@ -40,34 +42,44 @@ def main(argv: Sequence[str] | None = None) -> int:
         log.error("cannot start", why=str(error))  # noqa: TRY400 - the error text suffices; a traceback would hide it
         return 2
     try:
-        native = settings.native_pod_groups and not settings.mark_pods
-        _serve(options, groups, ClusterLookups(client, native=native))
+        _serve(options, groups, client)
     except FileError as error:
         log.error("cannot serve", why=str(error))  # noqa: TRY400 - as above
     return 1
 
 
-def _serve(options: WebhookOptions, groups: Sequence[ResourceGroup], cluster: ClusterLookups) -> None:
+def _serve(options: WebhookOptions, groups: Sequence[ResourceGroup], client: Client) -> None:
     settings = options.settings
+    cluster = ClusterLookups(client, native=settings.native_pod_groups and not settings.mark_pods)
     health = Health()
     for cached in cluster.caches:
         health.add_check(cached.kind, _synced(cached))
+    files = Files(
+        Path(settings.cert_file),
+        Path(settings.key_file),
+        Path(settings.client_ca_file) if settings.client_ca_file else None,
+    )
+    reflectors: list[Reflector[Any]] = [cached.reflector for cached in cluster.caches]
+    if settings.wait_for_ca_bundles:
+        trust = TrustCheck(client, files)
+        health.add_check("certificate", trust.problem)
+        reflectors += trust.reflectors
     lag = LoopLag()
     health.add_liveness_check("loop", lag.blocked)
     debug = Debug("webhook", options, lambda: {cached.kind: cached.reflector.size for cached in cluster.caches})
     status = StatusServer(settings.status_port, health, host=options.host, debug=debug)
 
     def start() -> None:
-        for cached in cluster.caches:
-            cached.reflector.start()
+        for reflector in reflectors:
+            reflector.start()
         background_loop().call_soon_threadsafe(lag.follow)
         status.start()
         tracing.configure("webhook", settings.traces_endpoint)
 
     def stop() -> None:
         status.stop()
-        with ThreadPoolExecutor(len(cluster.caches)) as pool:  # each waits for the end of its watch
-            list(pool.map(lambda cached: cached.reflector.stop(), cluster.caches))
+        with ThreadPoolExecutor(len(reflectors)) as pool:  # each waits for the end of its watch
+            list(pool.map(lambda reflector: reflector.stop(), reflectors))
 
     framework = registry.framework(accelerators=settings.accelerators)
     handlers = routes(
@@ -84,11 +96,7 @@ def _serve(options: WebhookOptions, groups: Sequence[ResourceGroup], cluster: Cl
         port=settings.port,
         threads=THREADS,
         name="muster-webhook",
-        files=Files(
-            Path(settings.cert_file),
-            Path(settings.key_file),
-            Path(settings.client_ca_file) if settings.client_ca_file else None,
-        ),
+        files=files,
         on_worker_start=start,
         on_worker_stop=stop,
     )

@@ -26,6 +26,9 @@ class WebhookSettings(Settings, frozen=True, kw_only=True):
     """Authority (PEM) of client certificates. If set, the webhook only accepts clients with a certificate of this
     authority; configure the API server to present one. If empty, as in most clusters, the webhook accepts all clients,
     and neither lists queues nor quotes quotas (docs/security.md)."""
+    wait_for_ca_bundles: bool = False
+    """Whether a new replica becomes ready only when the webhook configurations trust its certificate. The webhook then
+    needs the right to list and watch them. Without it, a change of the issuer can refuse reviews for a few seconds."""
     mark_pods: bool = False
     """Whether to mark the pods that Muster places with the resources muster.dev/member and muster.dev/binding, for a
     kube-scheduler that also serves other pods. Muster's own kube-scheduler calls the extender for each pod, so its pods

@@ -17,7 +17,9 @@ from charts import rendered
 pytestmark = [pytest.mark.neighbour, pytest.mark.skipif(bool(prometheus.missing()), reason=prometheus.missing())]
 JSON = dict[str, Any]
 HEALTHY = {
-    'up{service="muster-webhook", pod="muster-webhook-0"}': "1x300",
+    'up{service="muster-webhook", endpoint="status", pod="muster-webhook-0"}': "1x300",
+    'up{service="muster-webhook", endpoint="status", pod="muster-webhook-1"}': "1x300",
+    'muster_shipped_refused{name="Queue/research"}': "0x300",
     'muster_webhook_reviews_total{route="/mutate/pods", outcome="patched"}': "0+60x300",
     'muster_webhook_reviews_total{route="/mutate/pods", outcome="error"}': "0x300",
     'muster_leading{pod="muster-scheduler-0"}': "1x300",
@@ -53,7 +55,14 @@ HEALTHY = {
 ENDS_S = 14 * 86400 + 99 * 60
 """The end of a certificate that has two weeks left in the hundredth minute."""
 WRONG: dict[str, tuple[dict[str, str], str]] = {
-    "MusterWebhookDown": ({'up{service="muster-webhook", pod="muster-webhook-0"}': "1x99 0x200"}, "102m"),
+    "MusterWebhookDown": (
+        {f'up{{service="muster-webhook", endpoint="status", pod="muster-webhook-{at}"}}': "1x99 0x200" for at in "01"},
+        "102m",
+    ),
+    "MusterReplicaDown": (
+        {'up{service="muster-webhook", endpoint="status", pod="muster-webhook-1"}': "1x99 0x200"}, "115m",
+    ),
+    "MusterShippedRefused": ({'muster_shipped_refused{name="Queue/research"}': "0x99 1x200"}, "105m"),
     "MusterWebhookFails": ({'muster_webhook_reviews_total{route="/mutate/pods", outcome="error"}': "0x99 1+1x200"},
         "107m"),
     "MusterNobodySchedules": ({'muster_leading{pod="muster-scheduler-0"}': "1x99 0x200"}, "102m"),

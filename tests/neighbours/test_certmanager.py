@@ -107,7 +107,7 @@ def test_what_is_issued_is_what_our_processes_read(world: World, wait_for: WaitF
         assert {"tls.crt", "tls.key", "ca.crt"} <= data.keys()
         shown = Certificate.read(data["tls.crt"])
         assert shown.names == {f"{certificate}.{NAMESPACE}.svc", f"{certificate}.{NAMESPACE}.svc.cluster.local"}
-    wait_for(lambda: trusted_everywhere(world), WAIT_S, "cert-manager to fill every caBundle")
+    wait_for(lambda: trusted_everywhere(world), WAIT_S, "the authority in every caBundle")
 
 
 def trusted_everywhere(world: World) -> bool:

@@ -103,8 +103,6 @@ data:
     subPath: {{ .name }}
     {{- end }}
   {{- end }}
-  - name: tmp
-    mountPath: /tmp
 {{- end }}
 
 {{/* Whether the extender records: in a pod with volumes of its own only. */}}

@@ -145,6 +145,8 @@ securityContext:
 {{/* Environment of a process of Muster's: (list $ $values) */}}
 {{- define "muster.env" -}}
 env:
+- name: TMPDIR # memory of the container; kubectl drain counts every emptyDir as data to lose
+  value: /dev/shm
 - name: POD_IP
   valueFrom:
     fieldRef:

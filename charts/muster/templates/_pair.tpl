@@ -127,7 +127,5 @@ spec:
           sizeLimit: {{ mul $extender.record.mib 2 }}Mi
         {{- end }}
       {{- end }}
-      - name: tmp
-        emptyDir: {}
 {{- include "muster.podDisruptionBudget" (list . $part $values) }}
 {{- end }}

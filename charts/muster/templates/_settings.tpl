@@ -24,6 +24,7 @@ keyFile: /etc/muster/tls/tls.key
 {{- if include "muster.clientCA" . }}
 clientCaFile: /etc/muster/client-ca/ca.crt
 {{- end }}
+waitForCaBundles: true
 markPods: {{ eq .Values.scheduler.mode "cluster" }}
 nativePodGroups: {{ and .Values.nativePodGroups .Values.controller.enabled }}
 durableHistory: {{ include "muster.durableHistory" . }}
@@ -108,6 +109,9 @@ certDnsName: [muster-webhook.{{ .Release.Namespace }}.svc]
 webDnsName: {{ include "muster.webNames" . }}
 {{- end }}
 certIssuer: {{ eq .Values.certificates.mode "own" | ternary "own" "external" }}
+{{- if .Values.certificates.caBundle }}
+certCaFile: /etc/muster/settings/ca.crt
+{{- end }}
 {{- end }}
 {{- if $reports.enabled }}
 reportPort: {{ $reports.port }}

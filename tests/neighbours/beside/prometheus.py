@@ -53,9 +53,9 @@ def _job(monitor: JSON, objects: list[JSON], endpoint: JSON, addresses: Mapping[
     (container,) = _containers(objects, service, target)
     name, part = service["metadata"]["name"], service["metadata"]["labels"]["app.kubernetes.io/component"]
     labels = {"namespace": namespace, "service": name, "endpoint": port, "container": container}
+    read = addresses.get(f"{part}/{port}", () if port == "scheduler" else addresses[part])
     replicas = [
-        {"targets": [address], "labels": {**labels, "pod": f"{name}-{number}"}}
-        for number, address in enumerate(addresses.get(f"{part}/{port}") or addresses[part])
+        {"targets": [address], "labels": {**labels, "pod": f"{name}-{number}"}} for number, address in enumerate(read)
     ]
     return {
         "job_name": name if port == "status" else f"{name}-{port}",

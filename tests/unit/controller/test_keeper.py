@@ -1,6 +1,8 @@
 """The keeper of certificates on an API server in memory: what it writes, pass by pass, and what it says."""
 
+import itertools
 from base64 import b64encode
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -28,14 +30,21 @@ DAY_S = 86400.0
 class Kept:
     """A Secret, two configurations of webhooks, and a keeper whose caches show them before each pass."""
 
-    def __init__(self, issuer: Any = "own") -> None:
-        self.clock = Clock(1.8e9)
-        self.api = GuardedApi(controller)
-        for kind in CONFIGURATIONS:
+    def __init__(
+        self,
+        issuer: Any = "own",
+        *,
+        after: "Kept | None" = None,
+        wanted: Any = (WEBHOOK, REPORTS),
+        trusted: tuple[Certificate, ...] = (),
+    ) -> None:
+        self.clock = after.clock if after else Clock(1.8e9)
+        self.api = after.api if after else GuardedApi(controller)
+        self.secret = f"{after.secret}-next" if after else "certs"
+        for kind in () if after else CONFIGURATIONS:
             hooks = [{"name": name, "clientConfig": {"caBundle": ""}} for name in ("a", "b")]
             self.api.add(kind, {"metadata": {"name": names.WEBHOOKS}, "webhooks": hooks})
-        name = "certs"
-        options = CertificateOptions(secret=name, issuer=issuer, wanted=(WEBHOOK, REPORTS), terms=TERMS)
+        options = CertificateOptions(secret=self.secret, issuer=issuer, wanted=wanted, terms=TERMS, trusted=trusted)
         client = cast("Any", self.api)
         client.loop = None
         self.keeper = Keeper(client, options, "n", monotonic_s=self.clock, wall_s=self.clock)
@@ -71,7 +80,7 @@ class Kept:
     @property
     def data(self) -> dict[str, bytes]:
         """The Secret."""
-        return dict(self.api.find(CERTIFICATE_SECRETS, "certs", "n").data or {})
+        return dict(self.api.find(CERTIFICATE_SECRETS, self.secret, "n").data or {})
 
     @property
     def leaf(self) -> Certificate:
@@ -151,7 +160,7 @@ def test_a_write_that_fails() -> None:
 
 
 def test_certificates_of_somebody_else() -> None:
-    """Nothing is written; what is wrong with them is told."""
+    """Their Secret is not written; what is wrong with them is told."""
     kept = Kept("external")
     assert kept.work() == []
     assert metric("_problems") != 0
@@ -173,6 +182,53 @@ def test_a_secret_of_another_issuer(issuer: str, *, said: bool) -> None:
     kept.api.add(CERTIFICATE_SECRETS, {"metadata": {"name": "certs", "namespace": "n"}, "data": {"tls.crt": "eA=="}})
     assert kept.work() == []
     assert any("belongs to another issuer" in each for each in kept.told()) is said
+
+
+def provide(kept: Kept) -> None:
+    """Somebody else's Secret, as of cert-manager: a certificate for the webhook, and its authority."""
+    authority = Authority.create(f"for {kept.secret}")
+    pair = authority.issue("webhook", dns_names=sorted(WEBHOOK.names), server=True)
+    found = {"tls.crt": pair.cert_pem, "tls.key": pair.key_pem, "ca.crt": authority.cert_pem}
+    data = {name: b64encode(each).decode() for name, each in found.items()}
+    kept.api.add(CERTIFICATE_SECRETS, {"metadata": {"name": kept.secret, "namespace": "n"}, "data": data})
+
+
+def accepted(kept: Kept, leaf: Certificate) -> bool:
+    """Whether every API server accepts a replica that shows this certificate."""
+    return all(any(leaf.signed_by(each) for each in bundle) for bundle in kept.bundles())
+
+
+@pytest.mark.parametrize("ahead", [False, True], ids=["at the change", "named before"])
+@pytest.mark.parametrize(("before", "after"), [*itertools.permutations(["own", "certManager", "provided"], 2)])
+def test_a_change_of_the_issuer_refuses_nothing(before: str, after: str, *, ahead: bool) -> None:
+    """The former replicas are trusted until all are replaced, and the next ones as soon as their Secret is there.
+
+    What the values name is trusted before the change, too.
+    """
+    first = Kept("own" if before == "own" else "external", wanted=(WEBHOOK,))
+    if before != "own":
+        provide(first)
+    first.rest()
+    assert accepted(first, first.leaf)
+    second = Kept("own" if after == "own" else "external", after=first, wanted=(WEBHOOK,))
+    if after != "own":
+        provide(second)
+        authority = read_bundle(second.data["ca.crt"])
+        if ahead:
+            named = Kept("own" if before == "own" else "external", wanted=(WEBHOOK,), after=first, trusted=authority)
+            named.secret = first.secret
+            named.keeper._options = replace(named.keeper._options, secret=first.secret)
+            named.work()
+            assert accepted(named, second.leaf)
+    for _ in range(6):
+        second.work(10.0)
+        assert accepted(second, first.leaf)
+    assert accepted(second, second.leaf)
+    second.work(10.0)
+    second.work(TERMS.load_wait_s + 10.0)
+    second.rest()
+    assert accepted(second, second.leaf)
+    assert not accepted(second, first.leaf), "nobody shows it any more"
 
 
 def test_the_first_certificates() -> None:

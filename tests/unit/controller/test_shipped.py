@@ -2,14 +2,18 @@
 
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
+from prometheus_client import REGISTRY
 
 from controller.kit import Kit
 from controller.shipped import Shipped, read_folder
 from muster.api.base import Resource
+from muster.api.kubernetes.core import Lease
+from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.volcano.scheduling import QUEUES
-from muster.kube.errors import Conflict
+from muster.kube.errors import Conflict, Invalid
 
 QUEUE = """
 apiVersion: scheduling.volcano.sh/v1beta1
@@ -22,12 +26,15 @@ spec: {weight: 3}
 class Cluster:
     """Takes what is applied, unless somebody else has it."""
 
-    def __init__(self, *, taken: bool = False) -> None:
+    def __init__(self, *, taken: bool = False, refused: Exception | None = None) -> None:
+        self.refused = refused
         self.applied: list[tuple[str, str, bool]] = []
         self._taken = taken
 
     def apply(self, resource: Resource[Any], obj: dict[str, Any], *, force: bool) -> None:
         """As the client does."""
+        if self.refused:
+            raise self.refused
         if self._taken:
             raise Conflict("somebody else manages .spec.weight")
         self.applied.append((resource.kind, obj["metadata"]["name"], force))
@@ -68,3 +75,18 @@ def test_it_is_applied_and_what_somebody_changed_stays(tmp_path: Path) -> None:
         assert key == f"{QUEUES.kind}/research"
         assert shipped.worker.once(key) == "done"
         assert cluster.applied == applied
+
+
+def test_what_the_api_server_refuses_is_an_event_and_a_metric(tmp_path: Path) -> None:
+    """Of the Lease, which always exists; the metric is 0 again once the object is accepted."""
+    (tmp_path / "a.yaml").write_text(QUEUE)
+    cluster, events = Cluster(refused=Invalid("spec.weight: too small")), Mock()
+    lease = Lease(metadata=ObjectMeta(name="muster-controller", namespace="n"))
+    shipped = Shipped(Kit(cluster, events), read_folder(tmp_path), lease)  # type: ignore[arg-type]  # as above
+    with pytest.raises(Invalid):
+        shipped.process("Queue/research")
+    events.event.assert_called_once_with(lease, "Warning", "ShippedRefused", "Queue/research: spec.weight: too small")
+    assert REGISTRY.get_sample_value("muster_shipped_refused", {"name": "Queue/research"}) == 1
+    cluster.refused = None
+    shipped.process("Queue/research")
+    assert REGISTRY.get_sample_value("muster_shipped_refused", {"name": "Queue/research"}) == 0

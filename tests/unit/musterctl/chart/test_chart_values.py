@@ -1,5 +1,6 @@
 """Values of the chart, rendered by helm: wrong ones are refused by name, before a pod fails to start with them."""
 
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import yaml
 from certs.authority import Authority
 from extender.planner.api import report_of
 from muster.chart import CHART
-from musterctl import settings
+from musterctl import facts, settings
 from musterctl.chart import files, generated
 from musterctl.plane import binaries
 from musterctl.plane.machine import LocalError
@@ -107,3 +108,71 @@ def test_the_schema_has_the_names_of_the_code() -> None:
     assert ", ".join(plugin["properties"]["name"]["enum"]) == error.partition("valid plugins: ")[2]
     assert set(value("crds.exclude")["items"]["enum"]) == {file.stem for file in files.CRDS.glob("*.yaml")}
     assert set(value("runtimes.exclude")["items"]["enum"]) == {file.stem for file in (CHART / "runtimes").iterdir()}
+
+
+@needs_helm
+def test_each_issuer_leaves_the_caBundles_to_the_controller(tmp_path: Path) -> None:  # noqa: N802 - the field's name
+    """A field with two owners makes an upgrade fail halfway; only without a controller others write it."""
+    authority = Authority.create("values-test").cert_pem.decode()
+    for certificates in ({"mode": "own"}, {"mode": "certManager"}, {"mode": "provided", "caBundle": authority}):
+        for controller in (True, False) if certificates["mode"] != "own" else (True,):
+            found = rendered({"certificates": certificates, "controller": {"enabled": controller}}, tmp_path)
+            configurations = [each for each in found if each["kind"].endswith("WebhookConfiguration")]
+            text = yaml.safe_dump(configurations)
+            assert len(configurations) == 2
+            assert ("caBundle" in text or "inject-ca-from" in text) is not controller
+            files_of = {each["metadata"]["name"]: each.get("data", {}) for each in found if each["kind"] == "ConfigMap"}
+            if controller:
+                assert ("ca.crt" in files_of["muster-controller-settings"]) is ("caBundle" in certificates)
+
+
+@needs_helm
+def test_a_drain_of_a_node_needs_no_flag(tmp_path: Path) -> None:
+    """`kubectl drain` refuses pods with an emptyDir; what is lost with the pod otherwise has one on purpose."""
+    values = {"web": {"enabled": True}, "pools": [{"name": "a"}]}
+    pods = [each["spec"]["template"]["spec"] for each in rendered(values, tmp_path) if each["kind"] == "Deployment"]
+    assert len(pods) == 5
+    assert not [volume for pod in pods for volume in pod.get("volumes", ()) if "emptyDir" in volume]
+    for container in (container for pod in pods for container in pod["containers"]):
+        assert "TMPDIR" in {each["name"] for each in container["env"]}
+
+
+@needs_helm
+def test_its_own_replicas_preempt_nothing(tmp_path: Path) -> None:
+    """In a full cluster a moved replica would end a gang elsewhere; who wants that names another class."""
+    for name, made in (("muster", 1), ("system-cluster-critical", 0)):
+        found = rendered(
+            {part: {"priorityClassName": name} for part in ("webhook", "scheduler", "controller")}, tmp_path
+        )
+        classes = [each for each in found if each["kind"] == "PriorityClass"]
+        assert [each["preemptionPolicy"] for each in classes] == ["Never"] * made
+        pods = [each["spec"]["template"]["spec"] for each in found if each["kind"] == "Deployment"]
+        assert {pod["priorityClassName"] for pod in pods} == {name}
+
+
+@needs_helm
+def test_alerts_know_the_number_of_replicas_and_the_page_about_them(tmp_path: Path) -> None:
+    """And kube-scheduler's metrics are read beside the extender's."""
+    url = "https://docs.example.com/metrics#alerts"
+    metrics = {"rules": True, "serviceMonitors": True, "runbookUrl": url}
+    found = rendered({"metrics": metrics, "webhook": {"replicas": 3}}, tmp_path)
+    [groups] = [each["spec"]["groups"] for each in found if each["kind"] == "PrometheusRule"]
+    rules = [rule for group in groups for rule in group["rules"]]
+    assert {rule["annotations"]["runbook_url"] for rule in rules} == {url}
+    down = [rule["expr"].rpartition(" < ")[2] for rule in rules if rule["alert"] == "MusterReplicaDown"]
+    assert down == ["3", "2", "2"]
+    assert "_REPLICAS" not in yaml.safe_dump(rules)
+    [monitor] = [
+        each for each in found if each["kind"] == "ServiceMonitor" and each["metadata"]["name"] == "muster-scheduler"
+    ]
+    assert [each["port"] for each in monitor["spec"]["endpoints"]] == ["status", "scheduler"]
+    [service] = [each for each in found if each["kind"] == "Service" and each["metadata"]["name"] == "muster-scheduler"]
+    assert [each["name"] for each in service["spec"]["ports"]] == ["status", "scheduler"]
+
+
+def test_alerts_of_two_clusters_are_not_added() -> None:
+    """One Prometheus may read many clusters: each aggregation keeps the labels by which they differ."""
+    for rule in facts.alert_rules():
+        expression = rule["expr"]
+        assert not re.search(r"\b(sum|min|max|count) ?\((?!cluster, namespace)", expression), expression
+        assert not re.search(r"\b(by|on) \((?!cluster, namespace)", expression), expression

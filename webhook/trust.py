@@ -1,0 +1,46 @@
+"""Readiness of a new replica: the webhook configurations must trust its certificate before an API server calls it.
+
+If the issuer of the certificate changes, replicas with the earlier certificate serve until the caBundles contain the
+new authority. Therefore no review fails in between.
+"""
+
+from certs.certificate import Pair, UnreadableError, read_bundle
+from muster.api import names
+from muster.api.kubernetes.extensions import WEBHOOK_CONFIGURATIONS, WebhookConfiguration
+from muster.kube.client import Client
+from muster.kube.reflector import Reflector
+from muster.process.tls import Files
+
+
+class TrustCheck:
+    """A check that fails until every caBundle trusts the certificate; afterwards it never fails again.
+
+    Later certificates are renewed in an order that keeps them trusted (docs/certificates.md).
+    """
+
+    def __init__(self, client: Client, files: Files) -> None:
+        selector = f"metadata.name={names.WEBHOOKS}"
+        self.reflectors: list[Reflector[WebhookConfiguration]] = [
+            Reflector(client, kind, field_selector=selector) for kind in WEBHOOK_CONFIGURATIONS
+        ]
+        self._files = files
+        self._trusted = False
+
+    def problem(self) -> str | None:
+        """Return the reason why an API server would refuse the certificate; None if all of them accept it."""
+        if self._trusted:
+            return None
+        try:
+            shown = Pair.read(self._files.cert.read_bytes(), self._files.key.read_bytes())
+        except (OSError, UnreadableError) as error:
+            return f"the certificate cannot be read: {error}"
+        for kind, reflector in zip(WEBHOOK_CONFIGURATIONS, self.reflectors, strict=True):
+            bundles = [
+                read_bundle(each.client_config.ca_bundle or b"")
+                for found in reflector.store.list()
+                for each in found.webhooks or ()
+            ]
+            if not bundles or not all(map(shown.vouched_by, bundles)):
+                return f"the caBundles of the {kind.kind} {names.WEBHOOKS} do not trust the certificate"
+        self._trusted = True
+        return None
