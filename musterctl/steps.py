@@ -9,11 +9,12 @@ from typing import Any, NamedTuple
 import click
 import msgspec
 
+from muster.api import names
 from muster.api.kubernetes.meta import Object
 from muster.api.volcano.batch import COMMANDS, command_to
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
 from muster.kube.client import Client
-from muster.kube.errors import APIError
+from muster.kube.errors import APIError, Refused
 from muster.workloads.kind import WorkloadKind
 from muster.workloads.sample import JSON
 from muster.workloads.table import MAKERS, row_of
@@ -95,6 +96,13 @@ def _only_fixed(error: BaseException | None) -> bool:
     return bool(causes) and all(each.get("reason") == _FIXED for each in causes)
 
 
+def _of_own_annotation(error: APIError) -> str:
+    """Return the reason if only annotations of a verb are refused, of which the user need not know; "" otherwise."""
+    causes = (error.details or {}).get("causes") or []
+    own = all(str(each.get("field")).startswith(f"metadata.annotations[{names.DOMAIN}/") for each in causes)
+    return "; ".join(str(each.get("message")).removeprefix("Forbidden: ") for each in causes) if own else ""
+
+
 def take_steps(acting: Acting, target: Target, steps: Sequence[Step], groups: Sequence[PodGroup]) -> JSON | None:
     """Carry out the steps; return the resulting object.
 
@@ -127,7 +135,12 @@ def _take(acting: Acting, target: Target, step: Step, groups: Sequence[PodGroup]
         return _await(acting, target)
     with failing_as("change", client, resource, target.name, space):
         if step.does == "patch":
-            return client.merge_patch(resource, target.name, _about(uid, step.value), space, dry_run=dry_run)
+            try:
+                return client.merge_patch(resource, target.name, _about(uid, step.value), space, dry_run=dry_run)
+            except Refused as error:
+                if why := _of_own_annotation(error):
+                    raise Failed(f"{target.title}: {why}") from error
+                raise
         if step.does == "command":
             order = command_to(resource, target.name, uid["uid"], step.value)
             return client.create(whole(COMMANDS), order, space, strict=True, dry_run=dry_run)

@@ -86,8 +86,9 @@ def _check_nodes(info: Info) -> Iterable[FieldError]:
         return
     path, elastic = f"metadata.annotations[{names.NUM_NODES}]", info.setting(ELASTIC)
     if elastic is None:
-        fixed = f"{info.runtime_name} is not elastic, so spec.trainer.numNodes is fixed"
-        yield FieldError(path, f"must be left out: {fixed}; {again('an existing TrainJob keeps it')}", text)
+        fixed = f"a TrainJob with runtime {info.runtime_name} keeps its number of nodes (spec.trainer.numNodes)"
+        later = f"; torchrun with the annotation {names.ELASTIC}, for example 2:6, can change it later"
+        yield FieldError(path, again(fixed) + later, text, "Forbidden")
         return
     least, most = (whole_number(each.strip()) for each in (*elastic.text.split(":"), "")[:2])
     wanted = whole_number(text)

@@ -194,3 +194,16 @@ def test_a_refusal_contains_the_waiting_time(asked: Any, server: Server) -> None
     assert "create it again with the other value; it loses its place in its queue (it has waited for " in told
     server.answers[f"GET {GROUPS}"] = listed()
     assert "it has no PodGroup of scheduling.volcano.sh" in asked("move", "job.batch/w", "--queue=q").stderr
+
+
+@pytest.mark.parametrize(("field", "shown"), [
+    ("metadata.annotations[muster.dev/num-nodes]", "Error: trainjob.trainer.kubeflow.org/w: its number is fixed\n"),
+    ("spec.trainer", "Error: cannot change trainjob.trainer.kubeflow.org/w: the hook denied it\n"),
+])  # fmt: skip
+def test_a_refused_annotation_of_a_verb_is_not_shown(asked: Any, server: Server, field: str, shown: str) -> None:
+    """The user has not written it; the reason is about the TrainJob."""
+    cause = {"field": field, "message": "Forbidden: its number is fixed"}
+    refusal = {"kind": "Status", "reason": "Forbidden", "message": "the hook denied it", "details": {"causes": [cause]}}
+    server.answers = {f"GET {TRAIN}/w": (200, workload(), []), f"GET {GROUPS}": listed()}
+    server.answers[f"PATCH {TRAIN}/w"] = (403, refusal, [])
+    assert asked("resize", "tj/w", "--size=4").stderr == shown

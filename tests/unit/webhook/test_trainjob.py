@@ -277,9 +277,10 @@ UPDATES: dict[str, tuple[JSON, JSON, list[str]]] = {
         {**train_job(), "metadata": {"name": "train", "annotations": {"muster.dev/num-nodes": "3"}}},
         [
             (
-                'metadata.annotations[muster.dev/num-nodes]: Invalid value: "3": must be left out: '
-                "r is not elastic, so spec.trainer.numNodes is fixed; an existing TrainJob keeps it: delete it, and "
-                "create it again with the other value; it loses its place in its queue"
+                "metadata.annotations[muster.dev/num-nodes]: Forbidden: a TrainJob with runtime r keeps its number of "
+                "nodes (spec.trainer.numNodes): delete it, and create it again with the other value; it loses its "
+                "place in its queue; torchrun with the annotation muster.dev/elastic, "
+                "for example 2:6, can change it later"
             )
         ],
     ),
