@@ -53,6 +53,8 @@ class Entries:
         """Maps the namespace and UID of a Volcano Job to its gang."""
         self.closed: OrderedDict[str, None] = OrderedDict()
         """UIDs of the most recently ended pods and PodGroups."""
+        self.asked: OrderedDict[str, tuple[int, str]] = OrderedDict()
+        """Minimum and PriorityClass of the last PodGroup of gangs whose PodGroup was deleted most recently."""
         self.jobs: dict[str, tuple[int, int, str]] = {}
         """Maps the namespace and UID of a Volcano Job to its last seen version, restarts and phase."""
         self.members: dict[str, tuple[str, Vector]] = {}
@@ -114,6 +116,7 @@ class Entries:
         `minimum` is the number of members that start together; 0 if it is unknown.
         """
         run = GangRun(uid=uid, gang=gang.id, submitted=created, queue=queue, user=gang.user)
+        run.seen.minimum, run.seen.priority_class = self.asked.pop(gang.id, (0, ""))
         run.seen.group = group
         self.runs[uid] = run
         self.run_of[group] = uid
@@ -209,6 +212,12 @@ class Entries:
         self.closed[uid] = None
         if len(self.closed) > REMEMBERED:
             self.closed.popitem(last=False)
+
+    def keep_asked(self, run: GangRun) -> None:
+        """Remember the minimum and PriorityClass of a deleted PodGroup, for the next run of its gang."""
+        self.asked[run.gang] = run.seen.minimum, run.seen.priority_class
+        if len(self.asked) > REMEMBERED:
+            self.asked.popitem(last=False)
 
     def less_alive(self, gang: str) -> None:
         """Record that a run or holding of a gang has ended.

@@ -76,6 +76,7 @@ def group_gone(entries: Entries, uid: str, moment: ObservationTime, stamp: str |
         return
     spares.settle(entries, uid, moment.time_of(stamp))
     entries.remember(uid)
+    entries.keep_asked(run)
     if entries.run_of.get(run.seen.group) == uid:
         del entries.run_of[run.seen.group]
     gang = entries.gangs[run.gang]

@@ -52,9 +52,12 @@ class GangHistory(msgspec.Struct, frozen=True, kw_only=True):
     ran_s: float = 0.0
     """Seconds for which at least one member had a node, until the recorder's last pass."""
 
-    def waited(self, now: float) -> str:
-        """Return the time until its first start, or until now, as text."""
-        return short((self.started or self.ended or now) - self.submitted)
+    waited_s: float = 0.0
+    """Seconds from its submission to its end, or to the recorder's last pass, for which no member had a node."""
+
+    def waited(self) -> str:
+        """Return the time for which no member had a node, as text."""
+        return short(self.waited_s)
 
     def ran(self) -> str:
         """Return the time for which at least one member had a node, as text; empty before the first start."""
@@ -143,6 +146,7 @@ def gangs(
             nodes=tuple(sorted(nodes.get(row["id"], ()))),
             gpu_seconds=gpu_milli_ms[row["id"]] / (1000 * MS),
             ran_s=ran_ms[row["id"]] / MS,
+            waited_s=max(0, (row["ended"] or seen) - row["submitted"] - ran_ms[row["id"]]) / MS,
         )
         for row in found
     ]

@@ -85,11 +85,13 @@ def pod_group(job: Job, priorities: Mapping[str, int], later: Collection[str] = 
 def update(existing: PodGroup, wanted: PodGroup) -> dict[str, Any]:
     """Return the merge patch that brings an existing PodGroup up to date; empty if nothing has changed.
 
-    Queue, labels, annotations and topology are written once, when the group is created.
+    Queue, labels, most annotations and topology are written once, when the group is created.
     """
     patch = spec_changes(existing, wanted, _UPDATED)
-    before, after = (group.metadata.annotations.get(names.LATER_TASKS) for group in (existing, wanted))
-    return patch if before == after else {**patch, "metadata": {"annotations": {names.LATER_TASKS: after}}}
+    before, after = (group.metadata.annotations for group in (existing, wanted))
+    keys = (names.LATER_TASKS, names.CHANGED_BY) if patch else (names.LATER_TASKS,)
+    changed = {key: after.get(key) for key in keys if before.get(key) != after.get(key)}
+    return {**patch, "metadata": {"annotations": changed}} if changed else patch
 
 
 def _without(job: Job, later: Collection[str]) -> Job:

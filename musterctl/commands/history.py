@@ -145,7 +145,7 @@ _COLUMNS: list[tuple[str, Callable[[GangHistory], str]]] = [
     ("USER", lambda gang: gang.user or "-"),
     ("STATE", lambda gang: gang.state),
     ("SUBMITTED", lambda gang: clock(gang.submitted)),
-    ("WAITED", lambda gang: gang.waited(time.time())),
+    ("WAITED", lambda gang: gang.waited()),
     ("RAN", lambda gang: gang.ran() or "-"),
     ("RESTARTS", lambda gang: str(gang.restarts)),
     ("EVICTIONS", lambda gang: str(gang.evictions)),

@@ -154,7 +154,7 @@ def past_gang(gang: GangHistory, now: float) -> PastGang:
         address=f"{place}?{urlencode({'uid': gang.uid})}",
         tone=tone(gang.state),
         submitted=moment(gang.submitted, now),
-        waited=gang.waited(now),
+        waited=gang.waited(),
         ran=gang.ran(),
         ended=moment(gang.ended, now),
         nodes=_nodes(gang.nodes),

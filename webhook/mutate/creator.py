@@ -23,6 +23,7 @@ from muster.api.kubernetes.admission import AdmissionRequest
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.muster.creator import written
 from muster.api.unchecked import value_at
+from muster.api.volcano.batch import is_job
 from muster.workloads.table import KINDS
 from webhook.patch import Operation, Patch, Why, pointer
 from webhook.review import Handler, MalformedError, ReviewVerdict, generic
@@ -35,7 +36,7 @@ _COPIED: Final = {
 """Path in a CronJob, by kind, of the metadata that Kubernetes copies to each of its Jobs. Annotations must be corrected
 there, because Muster does not manage CronJobs themselves."""
 _WHY: Final = Why("who created it", "the user of the request")
-_CHANGED: Final = Why("who changed its queue or class", "the user of the request")
+_CHANGED: Final = Why("who changed it", "the user of the request")
 _OF_ANOTHER: Final = (names.MOVED_TO, names.HELD_REPLICAS)
 _COPY: Final = Why("this annotation is about the object that was copied", "a new object")
 
@@ -67,13 +68,26 @@ def signed(handler: Handler) -> Handler:
 
 
 def note_user(request: AdmissionRequest) -> ReviewVerdict:
-    """Write the user who moves a PodGroup, or changes its PriorityClass, into the PodGroup, for the history."""
+    """Write the user who moves a PodGroup, or changes its PriorityClass, into the PodGroup, for the history.
+
+    A controller changes it for another user, whom it copies from a Volcano Job; for other owners, the user is unknown.
+    """
     try:
-        patch = Patch(generic(request.object))
-    except MalformedError:
+        document = generic(request.object)
+        owner = msgspec.convert(document.get("metadata") or {}, ObjectMeta).controller
+    except (MalformedError, msgspec.ValidationError):
         return ReviewVerdict()
-    patch.set(*_PLACE, names.CHANGED_BY, value=written(request.user_info.username), why=_CHANGED)
+    patch, user = Patch(document), request.user_info.username
+    if not is_controller(request, owned=owner is not None):
+        set_changed_by(patch, user)
+    elif not is_job(owner):
+        set_changed_by(patch, "")
     return ReviewVerdict.admitted_with(patch)
+
+
+def set_changed_by(patch: Patch, user: str) -> None:
+    """Write the user who changes an object into it; "" for an unknown user."""
+    patch.set(*_PLACE, names.CHANGED_BY, value=written(user), why=_CHANGED)
 
 
 def _added(request: AdmissionRequest, document: Mapping[str, Any], patch: Sequence[Operation]) -> Iterator[Operation]:

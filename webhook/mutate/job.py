@@ -19,16 +19,19 @@ from muster.volcano.plugins.registry import required
 from muster.volcano.tasks import queue_of, scheduler_of, total_minimum
 from webhook.config import ResourceGroup
 from webhook.lookup import Lookups, QueueTreeView
+from webhook.mutate.creator import set_changed_by
 from webhook.mutate.optin import set_queue
 from webhook.mutate.resourcegroup import keep_record, record
 from webhook.objects.canonical import same
 from webhook.objects.pools import scheduler_in
 from webhook.patch import Patch, Why
 from webhook.review import Handler, MalformedError, ReviewVerdict, generic
+from webhook.senders import is_controller
 
 JSON = dict[str, Any]
 _DEFAULT = Why("left out", "default")
 _IMPLIED = Why("another plugin needs it", "spec.plugins")
+_CLASS = ("spec", "priorityClassName")
 _LAST_APPLIED = ("metadata", "annotations", names.LAST_APPLIED)
 
 
@@ -53,11 +56,20 @@ def reviewer(lookups: Lookups, *, marks: bool = False, groups: Sequence[Resource
             patch = _completed(job, document, old, request.namespace, groups, marks=marks)
             queue = set_queue(job, old, request.namespace, lookups.namespaces, patch)
             _set_scheduler(job, old, queue, lookups.queues, patch)
+            if old is not None and value_at(old, _CLASS) != value_at(document, _CLASS):
+                _note_user(request, job, patch)
         except (MalformedError, msgspec.ValidationError):
             return ReviewVerdict()
         return ReviewVerdict.admitted_with(patch)
 
     return review
+
+
+def _note_user(request: AdmissionRequest, job: Job, patch: Patch) -> None:
+    """Write the user who changes the class of a Job; the controller copies it to the PodGroup, for the history."""
+    user = request.user_info.username
+    if user and not is_controller(request, owned=job.metadata.controller is not None):
+        set_changed_by(patch, user)
 
 
 def _read_job(document: JSON) -> Job:

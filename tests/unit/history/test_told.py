@@ -61,18 +61,25 @@ def test_a_class_with_a_long_name_is_changed_once() -> None:
 
 
 def test_a_held_job_is_not_deleted() -> None:
-    """Its PodGroup goes, as its owner wants no pods; once released it has another, and is still the same job."""
+    """Its PodGroup goes, as its owner wants no pods; once released it has another, and is still the same job.
+
+    The changes between both PodGroups, of a Job that was resized or a StatefulSet with another class, are events.
+    """
     w, held, later = Lives(), waits("Suspended", "its workload wants no pods", 9), plain()
     later["metadata"]["creationTimestamp"] = EVE.at(20)
-    later["spec"]["minMember"] = 3
+    later["spec"] |= {"minMember": 3, "priorityClassName": "high"}
     w.look("podgroups", EVE.group, 0.2, plain())
     w.look("placements", "placement", 1.0, placement(1, started=1))
     w.look("podgroups", EVE.group, 9.0, plain("Running", held))
     w.look("podgroups", EVE.group, 9.1, {}, gone=True)
     w.look("podgroups", "later", 20.0, later)
     events = story(w)
-    assert [what for what, _ in events] == ["submitted", "planned", "started", "suspended", "submitted"]
-    assert events[-1][1] == "to queue research; 3 members start together"
+    assert [what for what, _ in events[:4]] == ["submitted", "planned", "started", "suspended"]
+    assert events[4:] == [
+        ("submitted", "to queue research; 3 members start together"),
+        ("resized", "members that start together: from 1 to 3"),
+        ("priority", "from class none to high"),
+    ]
     store = HistoryStore.for_writing(MEMORY)
     for looks, state in ((w.looks[:-1], "Suspended"), (w.looks[-1:], "Waiting")):
         store.write(entered(looks).take_changes(), {})
@@ -162,7 +169,8 @@ def test_waiting_after_an_eviction_is_not_running() -> None:
         w.look("pods", uid, begin, pod(begin, name=uid))
         w.look("pods", uid, float(end), pod(begin, "Succeeded", name=uid, ended=end))
     store = HistoryStore.for_writing(MEMORY)
-    store.write(entered(w.looks).take_changes(), {})
+    store.write(entered(w.looks).take_changes(), {read.SEEN: str(round((T + 50) * 1000))})
     [gang] = read.gangs(store, EVERYTHING)
     assert gang.ran_s == pytest.approx(12 - 5 + 50 - 40, abs=2.0)
     assert gang.ran() == "17s"
+    assert gang.waited_s == pytest.approx(50 - 17, abs=2.0)

@@ -175,3 +175,15 @@ def test_who_changes_a_pod_group_is_noted(annotations: dict[str, str] | None) ->
     """Whatever name the request brings along."""
     after = admitted({} if annotations is None else {"annotations": annotations}, "alice", note_user, old={})
     assert after["metadata"]["annotations"] == {**(annotations or {}), CHANGED_BY: "alice"}
+
+
+@pytest.mark.parametrize(("kind", "api_version", "expected"), [
+    ("Job", "batch.volcano.sh/v1alpha1", "bob"),
+    ("StatefulSet", "apps/v1", ""),
+])  # fmt: skip
+def test_a_controller_does_not_change_a_pod_group_for_itself(kind: str, api_version: str, expected: str) -> None:
+    """The Job names the user; for other kinds, the user is unknown."""
+    owner = {"apiVersion": api_version, "kind": kind, "name": "w", "uid": "u", "controller": True}
+    metadata = {"annotations": {CHANGED_BY: "bob"}, "ownerReferences": [owner]}
+    after = admitted(metadata, "system:serviceaccount:muster-system:muster-controller", note_user, old={})
+    assert after["metadata"]["annotations"][CHANGED_BY] == expected

@@ -9,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from webhook_world import JSON, DownWorld, NamespaceWorld, apply, job_defaults, request, task, vcjob
 
+from muster.api.kubernetes.admission import UserInfo
+from muster.api.names import CHANGED_BY
 from muster.api.volcano.batch import Job
 from muster.kube.errors import Unreachable
 from muster.volcano.podgroup import pod_group
@@ -250,3 +252,19 @@ class TestQueueOfTheNamespace:
             job_defaults(DownWorld())(request(vcjob()))
         assert not job_defaults(DownWorld())(request(vcjob(queue="b"))).errors
         assert not job_defaults(DownWorld())(request(vcjob(task(replicas=5)), "UPDATE", defaulted(vcjob()))).errors
+
+
+@pytest.mark.parametrize(("user", "owner", "noted"), [
+    ("alice", None, "alice"),
+    ("system:serviceaccount:muster-system:muster-controller", {"controller": True}, None),
+])  # fmt: skip
+def test_a_user_who_changes_the_class_is_noted(user: str, owner: JSON | None, noted: str | None) -> None:
+    """Not a controller, which changes its own Job; other changes are not noted."""
+    old = defaulted(vcjob(task("a", 1)))
+    reference = {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "name": "t", "uid": "u"}
+    old["metadata"]["ownerReferences"] = [{**reference, **owner}] if owner else []
+    new = {**old, "spec": {**old["spec"], "priorityClassName": "high"}}
+    sent = request(new, "UPDATE", old, user_info=UserInfo(username=user))
+    after = apply(new, job_defaults()(sent).patch)
+    assert after["metadata"].get("annotations", {}).get(CHANGED_BY) == noted
+    assert job_defaults()(request(old, "UPDATE", old, user_info=UserInfo(username=user))).patch == []

@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 from builders import job as a_job
 from builders.manifests import pod_spec
+from msgspec import structs
 
+from muster.api.names import CHANGED_BY
 from muster.api.volcano.batch import Job, PartitionPolicy, TaskSpec
 from muster.volcano.podgroup import min_resources, pod_group, update
 
@@ -76,3 +78,13 @@ def test_update_after_scaling() -> None:
     patch = update(before, pod_group(job(task("a", 0, 0), min_available=0), {}))["spec"]
     assert (patch["minMember"], patch["minTaskMember"], patch["minResources"]["pods"]) == (0, {"a": 0}, "0")
     assert set(patch) == {"minMember", "minTaskMember", "minResources"}
+
+
+def test_another_class_comes_with_its_user() -> None:
+    """Whom admission has written into the Job; without a change of the spec, no annotation is written."""
+    before, after = (job(task("a", 3), min_available=3, priority_class_name=name) for name in ("", "high"))
+    after.metadata.annotations[CHANGED_BY] = "alice"
+    patch = update(pod_group(before, {}), pod_group(after, {}))
+    assert patch == {"spec": {"priorityClassName": "high"}, "metadata": {"annotations": {CHANGED_BY: "alice"}}}
+    before.metadata.annotations[CHANGED_BY] = "bob"
+    assert update(pod_group(after, {}), pod_group(structs.replace(before, spec=after.spec), {})) == {}
