@@ -23,7 +23,8 @@ from extender.planner.state.templates import planned_job
 from extender.poolfeed import PoolFeed
 from extender.record.hook import RecordingHook
 from muster.api.base import Resource
-from muster.api.kubernetes import core, scheduling
+from muster.api.kubernetes import core
+from muster.api.kubernetes.devices import CLAIM_TEMPLATES, RESOURCE_CLAIMS, ResourceClaim, ResourceClaimTemplate
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.muster.node_faults import DEFAULT_RULES, FaultRules
 from muster.api.muster.pools import DEFAULT_POOL, selector_of
@@ -136,6 +137,15 @@ def _job_name_only(job: Job) -> Job:
     return Job(metadata=_name_of(job.metadata))
 
 
+def _claim_name_only(claim: ResourceClaim) -> ResourceClaim:
+    """Return the claim without its requests, of which the state stores the demand."""
+    return ResourceClaim(metadata=_name_of(claim.metadata))
+
+
+def _template_name_only(template: ResourceClaimTemplate) -> ResourceClaimTemplate:
+    return ResourceClaimTemplate(metadata=_name_of(template.metadata))
+
+
 def _name_of(meta: ObjectMeta) -> ObjectMeta:
     namespace, version = intern(meta.namespace), meta.resource_version
     return replace(_NO_META, name=meta.name, namespace=namespace, uid=meta.uid, resource_version=version)
@@ -150,11 +160,11 @@ def _planned_weight_of(job: Job) -> int:
     return whole if whole <= _USUAL_JOB_BYTES else weight_of(planned_job(job))
 
 
-def _budget_of(resource: Resource[Any]) -> MemoryLimit[Any] | None:
-    """Return the memory limits for kinds that tenants create; pods have no limit, because all pods must be counted."""
-    if resource is JOBS:
-        return MemoryLimit(JOBS, _planned_weight_of)
-    return MemoryLimit(resource) if resource in (POD_GROUPS, scheduling.NATIVE_POD_GROUPS) else None
+def _budget_of(fed: Fed) -> MemoryLimit[Any] | None:
+    """Return the memory limit for a kind that tenants create."""
+    if not fed.limited:
+        return None
+    return MemoryLimit(JOBS, _planned_weight_of) if fed.resource is JOBS else MemoryLimit(fed.resource)
 
 
 _PLURALS = Counter(fed.resource.plural for fed in FEED)
@@ -165,7 +175,9 @@ def _called(resource: Resource[Any]) -> str:
     return resource.plural if _PLURALS[resource.plural] == 1 else resource.full_name
 
 
-_KEEP: dict[Resource[Any], Callable[[Any], Any]] = {core.PODS: name_only, JOBS: _job_name_only}
+_KEEP: dict[Resource[Any], Callable[[Any], Any]] = {
+    core.PODS: name_only, JOBS: _job_name_only, RESOURCE_CLAIMS: _claim_name_only, CLAIM_TEMPLATES: _template_name_only,
+}  # fmt: skip
 """Maps a kind to the function that removes fields of which the state has its own copy."""
 
 
@@ -273,7 +285,7 @@ class LiveCluster(Live):
             client,
             fed.resource,
             keep=_KEEP.get(fed.resource),
-            budget=_budget_of(fed.resource),
+            budget=_budget_of(fed),
             wants=wants.get(fed.resource),
             label_selector=selector_of(self.state.pool) if fed.pooled else "",
             longest_delay_s=MAX_DELAY_S,

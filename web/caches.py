@@ -40,7 +40,7 @@ _OF_ROWS: Final[tuple[Resource[Any], ...]] = (
 )
 """Kinds from which the rows of the list of gangs are computed; a change of such an object rebuilds the rows of its
 namespace."""
-_OF_TENANTS: Final[tuple[Resource[Any], ...]] = (JOBS, TRAIN_JOBS, POD_GROUPS, NATIVE_POD_GROUPS)
+_OF_TENANTS: Final[tuple[Resource[Any], ...]] = (TRAIN_JOBS, *(fed.resource for fed in FEED if fed.limited))
 """Kinds whose objects tenants can make large, with the same memory limits per namespace as in the extender."""
 _PACKED: Final[Mapping[Resource[Any], Any]] = {JOBS: Job, TRAIN_JOBS: TrainJob}
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from extender.planner import reasons
-from extender.planner.dynamic.cel import selector, value_of
+from extender.planner.dynamic.cel import MOST_CHARS, selector, value_of
 from muster.api.kubernetes.constraints import Toleration
 from muster.api.kubernetes.devices import (
     ALL,
@@ -171,9 +171,11 @@ def demand_of(spec: ResourceClaimSpec) -> DeviceDemand:
     beside: list[tuple[DeviceKind, int]] = []
     unseen: list[str] = []
     kinds: dict[str, tuple[DeviceKind, int]] = {}
+    chars = 0
     for request in spec.devices.requests:
         needed = _attributes(spec.devices.constraints, request.name)
-        read = _read_device_request(request, needed)
+        chars += _selector_chars(request)
+        read = _read_device_request(request, needed) if chars <= MOST_CHARS else reasons.devices.TOO_LONG
         if isinstance(read, str):
             unseen.append(reasons.devices.request(request=request.name, why=read))
             continue
@@ -187,6 +189,12 @@ def demand_of(spec: ResourceClaimSpec) -> DeviceDemand:
             counts.append((kind, count))
     alike, more = _alike(spec.devices.constraints, kinds)
     return DeviceDemand(tuple(counts), tuple(all_of), tuple(beside), alike, (*unseen, *more))
+
+
+def _selector_chars(request: DeviceRequest) -> int:
+    """Return the length of a request's expressions; a claim may have a megabyte of them."""
+    ways = [*request.first_available, *([request.exactly] if request.exactly else ())]
+    return sum(len(each.cel.expression) for way in ways for each in way.selectors if each.cel is not None)
 
 
 def _read_device_request(

@@ -32,7 +32,8 @@ class Inventory:
         self._entries: dict[PoolId, dict[str, Entry]] = {}
         self._of_node: dict[str, Counter[Pattern]] = {}
         self._uncounted: Counter[Pattern] = Counter()
-        self._wanted: Counter[DeviceKind] = Counter()
+        self._wanted: dict[DeviceKind, Counter[str]] = {}
+        """Maps a kind to the number of requests for it by namespace; "" stands for device classes."""
         self._alls: Counter[DeviceKind] = Counter()
         self._bits: dict[DeviceKind, int] = {}
         self._unknown: dict[DeviceKind, Reason] = {}
@@ -72,7 +73,7 @@ class Inventory:
             self.classes[name] = new
         bare = kind_of_class(name)
         if old is None and new is not None:
-            self._wanted[bare] += 1  # the devices of the kind are found below
+            self._wanted.setdefault(bare, Counter())[""] += 1  # the devices of the kind are found below
         elif old is not None and new is None:
             self.uncount(bare)
         self.extended = _extended(self.classes.values())
@@ -83,31 +84,37 @@ class Inventory:
             self._mark(kind)
         return set(self._of_node)
 
-    def want(self, kind: DeviceKind, *, whole: bool = False) -> None:
+    def want(self, kind: DeviceKind, namespace: str = "", *, whole: bool = False) -> None:
         """Register a request for devices of this kind; `whole` means that it requests all such devices of a node.
 
         The kind is kept until `uncount` has been called once for each request.
         """
-        self._wanted[kind] += 1
+        wanted = self._wanted.setdefault(kind, Counter())
+        wanted[namespace] += 1
         if whole:
             self._alls[kind] += 1
             self._stale |= self._alls[kind] == 1
-        if self._wanted[kind] == 1:
+        if wanted.total() == 1 or (wanted[namespace] == 1 and self._is_crowded(kind)):
             self._mark(kind)
 
-    def uncount(self, kind: DeviceKind, *, whole: bool = False) -> None:
+    def uncount(self, kind: DeviceKind, namespace: str = "", *, whole: bool = False) -> None:
         """Remove a request that was registered with `want`."""
-        for counter in (self._wanted, self._alls) if whole else (self._wanted,):
-            counter[kind] -= 1
-            if not counter[kind]:
-                del counter[kind]
+        wanted = self._wanted[kind]
+        wanted[namespace] -= 1
+        if not wanted[namespace]:
+            del wanted[namespace]
+        if whole:
+            self._alls[kind] -= 1
+            if not self._alls[kind]:
+                del self._alls[kind]
                 self._stale = True
-        if kind not in self._wanted:
+        if not wanted:
+            del self._wanted[kind]
+            self._stale = True
             self._unmark(kind)
-            crowds = reasons.devices.too_many_kinds.code
-            crowded = next((each for each, why in self._unknown.items() if why.code == crowds), None)
-            if crowded is not None:
-                self._mark(crowded)
+            crowded = [each for each in self._unknown if self._is_crowded(each)]
+            if crowded:
+                self._mark(min(crowded, key=self._shares()))
 
     def refresh(self) -> bool:
         """Rebuild `rows` if kinds or devices have changed; return True after a rebuild."""
@@ -225,8 +232,11 @@ class Inventory:
         self._stale = True
         self._unmark(kind)
         if len(self._bits) >= DEVICE_KINDS.value:
-            self._unknown[kind] = reasons.devices.too_many_kinds(most=DEVICE_KINDS.value)
-            return
+            crowded = self._most_crowded(kind)
+            self._unmark(crowded)
+            self._unknown[crowded] = reasons.devices.too_many_kinds(most=DEVICE_KINDS.value)
+            if crowded == kind:
+                return
         bit = next(number for number in range(len(self._bits) + 1) if number not in set(self._bits.values()))
         try:
             kind.begin(self.classes)
@@ -236,6 +246,27 @@ class Inventory:
             return
         self._bits[kind] = bit
         self._repattern(matched, lambda pattern: pattern | 1 << bit)
+
+    def _is_crowded(self, kind: DeviceKind) -> bool:
+        why = self._unknown.get(kind)
+        return why is not None and why.code == reasons.devices.too_many_kinds.code
+
+    def _most_crowded(self, kind: DeviceKind) -> DeviceKind:
+        """Return the kind that is not counted any more so that `kind` is; `kind` itself if it has no lesser claim.
+
+        The namespaces with the most kinds lose their newest ones, so that no namespace can use up the limit.
+        """
+        share = self._shares()
+        newest = max(reversed(self._bits), key=share)
+        return newest if share(newest) > share(kind) + 1 else kind
+
+    def _shares(self) -> Callable[[DeviceKind], int]:
+        """Return a function from a kind to the counted kinds of its namespace; the namespace with the fewest decides.
+
+        Kinds of device classes have 0.
+        """
+        counts = Counter(namespace for each in self._bits for namespace in self._wanted[each] if namespace)
+        return lambda kind: min(counts[namespace] for namespace in self._wanted[kind])
 
     def _unmark(self, kind: DeviceKind) -> None:
         self._unknown.pop(kind, None)

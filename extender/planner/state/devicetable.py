@@ -29,6 +29,8 @@ from muster.resources.vector import Vector
 from muster.workloads.charges import marked
 
 MOST_DEMANDS = 4096
+_MOST_CACHED_BYTES = 16 * 1024
+"""Size up to which the demand of a claim is cached; a claim may have more than a megabyte."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,16 +121,16 @@ class DeviceTable:
     def on_template(self, old: ResourceClaimTemplate | None, new: ResourceClaimTemplate | None) -> str:
         """Update a claim template; return its key."""
         key = (new or old or ResourceClaimTemplate()).metadata.key
-        demand = self._want(new.spec.spec) if new is not None else None
+        demand = self._want(new.spec.spec, key) if new is not None else None
         before = put_entry(self._templates, key, demand)
         self._note_alike(key, demand)
-        self._forget(before)
+        self._forget(before, key)
         return key
 
     def on_claim(self, old: ResourceClaim | None, new: ResourceClaim | None) -> str:
         """Update a claim; return its key."""
         key = (new or old or ResourceClaim()).metadata.key
-        known = _claim(new, self._want(new.spec)) if new is not None else None
+        known = _claim(new, self._want(new.spec, key)) if new is not None else None
         before = put_entry(self.claims, key, known)
         for node in self._nodes_of(before) if before else ():
             discard(self.on_nodes, node, key)
@@ -136,29 +138,31 @@ class DeviceTable:
             self.on_nodes.setdefault(node, set()).add(key)
         self._note_alike(key, known.demand if known else None)
         put_member(self.reserved, key, present=bool(known and known.users and not known.owner))
-        self._forget(before.demand if before else None)
+        self._forget(before.demand if before else None, key)
         return key
 
     def _note_alike(self, key: str, demand: DeviceDemand | None) -> None:
         put_member(self.alike, key, present=bool(demand and demand.alike))
 
-    def _want(self, spec: ResourceClaimSpec) -> DeviceDemand:
+    def _want(self, spec: ResourceClaimSpec, key: str) -> DeviceDemand:
         """Return the demand of a claim; equal claims from a template (there may be thousands) are parsed only once."""
         text = msgspec.msgpack.encode(spec)
         demand = self._demands.get(text)
         if demand is None:
             if len(self._demands) >= MOST_DEMANDS:
                 self._demands.clear()
-            demand = self._demands[text] = demand_of(spec)
+            demand = demand_of(spec)
+            if len(text) <= _MOST_CACHED_BYTES:
+                self._demands[text] = demand
         for kind in demand.kinds:
-            self.inventory.want(kind, whole=kind in demand.all_of)
+            self.inventory.want(kind, key.partition("/")[0], whole=kind in demand.all_of)
         return demand
 
-    def _forget(self, demand: DeviceDemand | None) -> None:
+    def _forget(self, demand: DeviceDemand | None, key: str) -> None:
         if demand is None:
             return
         for kind in demand.kinds:
-            self.inventory.uncount(kind, whole=kind in demand.all_of)
+            self.inventory.uncount(kind, key.partition("/")[0], whole=kind in demand.all_of)
 
     def _nodes_of(self, claim: AllocatedClaim) -> set[str]:
         """Return the node names in the claim's node selector, which names the node of allocated single-node devices."""

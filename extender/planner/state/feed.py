@@ -46,6 +46,9 @@ class Fed:
     are no such objects."""
     pooled: bool = False
     """True if a label of the objects names their node pool, and the API server selects objects by this label."""
+    limited: bool = False
+    """True if tenants create the objects and can make them large. Caches then limit the memory of each namespace; pods
+    and claims have no limit, because all of them must be counted."""
 
 
 FEED = (
@@ -53,23 +56,23 @@ FEED = (
     Fed(NAMESPACES, PlannerState.on_namespace),
     Fed(STORAGE_CLASSES, PlannerState.on_storage_class),
     Fed(VOLUMES, PlannerState.on_volume),
-    Fed(CLAIMS, PlannerState.on_claim),
+    Fed(CLAIMS, PlannerState.on_claim, limited=True),
     Fed(DEVICE_CLASSES, lambda state, *change: state.claimants.on_class(*change), newer=True),
     Fed(DEVICE_TAINT_RULES, lambda state, *change: state.claimants.on_rule(*change), newer=True),
     Fed(RESOURCE_SLICES, lambda state, *change: state.claimants.on_slice(*change), newer=True),
-    Fed(CLAIM_TEMPLATES, lambda state, *change: state.claimants.on_template(*change), newer=True),
+    Fed(CLAIM_TEMPLATES, lambda state, *change: state.claimants.on_template(*change), newer=True, limited=True),
     Fed(RESOURCE_CLAIMS, lambda state, *change: state.claimants.on_claim(*change), newer=True),
     Fed(PRIORITY_CLASSES, PlannerState.on_priority_class),
-    Fed(BUDGETS, PlannerState.on_budget),
+    Fed(BUDGETS, PlannerState.on_budget, limited=True),
     Fed(QUEUES, PlannerState.on_queue),
     Fed(RESOURCE_QUOTAS, PlannerState.on_resource_quota),
     Fed(HYPER_NODES, PlannerState.on_hyper_node),
     Fed(TOPOLOGIES, PlannerState.on_topology, optional=True),
-    Fed(JOBS, PlannerState.on_job),
-    Fed(POD_GROUPS, PlannerState.on_pod_group, pooled=True),
-    Fed(WORKLOADS, lambda state, *change: state.native.on_workload(*change), newer=True),
-    Fed(COMPOSITE_POD_GROUPS, lambda state, *change: state.native.on_composite(*change), newer=True),
-    Fed(NATIVE_POD_GROUPS, lambda state, *change: state.native.on_group(*change), newer=True),
+    Fed(JOBS, PlannerState.on_job, limited=True),
+    Fed(POD_GROUPS, PlannerState.on_pod_group, pooled=True, limited=True),
+    Fed(WORKLOADS, lambda state, *change: state.native.on_workload(*change), newer=True, limited=True),
+    Fed(COMPOSITE_POD_GROUPS, lambda state, *change: state.native.on_composite(*change), newer=True, limited=True),
+    Fed(NATIVE_POD_GROUPS, lambda state, *change: state.native.on_group(*change), newer=True, limited=True),
     Fed(PLACEMENTS, PlannerState.on_placement, pooled=True),
     Fed(PODS, PlannerState.on_pod),
 )

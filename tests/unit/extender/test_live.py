@@ -12,12 +12,15 @@ import pytest
 
 from extender import cluster as module
 from extender.cluster import Live, LiveCluster, settle
+from extender.planner.state.feed import FEED
 from extender.planner.state.state import PlannerState
 from muster.api.kubernetes.core import PODS as PODS_
 from muster.api.kubernetes.core import Pod
-from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS
-from muster.api.volcano.batch import JOBS, Job, JobSpec, TaskSpec
-from muster.api.volcano.scheduling import POD_GROUPS
+from muster.api.kubernetes.devices import RESOURCE_CLAIMS, ResourceClaim
+from muster.api.kubernetes.meta import ObjectMeta
+from muster.api.kubernetes.quota import RESOURCE_QUOTAS
+from muster.api.muster.placement import PLACEMENTS
+from muster.api.volcano.batch import Job, JobSpec, TaskSpec
 from muster.kube import readable
 from muster.kube.client import Client
 from muster.kube.config import ClientConfig
@@ -170,15 +173,25 @@ async def test_caches_are_filled_when_no_node_is_held_back(cluster: Any, monkeyp
 
 
 def test_of_a_large_job_only_what_is_planned_has_weight(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a usual one all of it, which is known sooner; pods have no budget, and both kinds of gangs have."""
+    """Of a usual one all of it, which is known sooner."""
     spec = {"containers": [{"name": "main", "image": "x" * 1_000, "args": ["y" * 1_000]}]}
     job = Job(spec=JobSpec(tasks=[TaskSpec(name="worker", replicas=1, template={"spec": spec})]))
-    budgets = [module._budget_of(kind) for kind in (JOBS, POD_GROUPS, NATIVE_POD_GROUPS, PODS_)]
-    assert [budget is not None for budget in budgets] == [True, True, True, False]
     whole = weight_of(job)
     for usual, planned in ((whole, False), (whole - 1, True)):
         monkeypatch.setattr(module, "_USUAL_JOB_BYTES", usual)
         assert (module._planned_weight_of(job) < whole) is planned
+
+
+def test_kinds_that_tenants_create_have_a_memory_limit() -> None:
+    """All but those that must be counted, of which the caches keep the names; tenants create no quotas."""
+    counted = {PODS_, RESOURCE_CLAIMS}
+    assert all(kind in module._KEEP for kind in counted)
+    limited = {fed.resource for fed in FEED if module._budget_of(fed) is not None}
+    assert {fed.resource for fed in FEED if fed.resource.namespaced} - limited == {
+        *counted, RESOURCE_QUOTAS, PLACEMENTS,
+    }  # fmt: skip
+    claim = ResourceClaim(metadata=ObjectMeta(name="a", annotations={"x": "y"}))
+    assert module._KEEP[RESOURCE_CLAIMS](claim) == ResourceClaim(metadata=ObjectMeta(name="a"))
 
 
 @pytest.fixture

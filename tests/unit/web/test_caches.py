@@ -90,7 +90,8 @@ def test_what_tenants_may_make_large_has_a_bound() -> None:
     bounded = {name for name, each in made._reflectors.items() if isinstance(each, Reflector) and each.mirror.budget}
     assert bounded == {
         "jobs.batch.volcano.sh", "podgroups.scheduling.volcano.sh", "podgroups.scheduling.k8s.io",
-        "trainjobs.trainer.kubeflow.org",
+        "trainjobs.trainer.kubeflow.org", "workloads.scheduling.k8s.io", "compositepodgroups.scheduling.k8s.io",
+        "persistentvolumeclaims", "resourceclaimtemplates.resource.k8s.io", "poddisruptionbudgets.policy",
     }  # fmt: skip
 
 

@@ -61,6 +61,15 @@ DEMANDS: dict[str, tuple[dict[str, Any], DeviceDemand]] = {
 }  # fmt: skip
 
 
+def test_requests_beyond_the_longest_expressions_are_left_to_kube_scheduler() -> None:
+    """A claim may have a megabyte of them, and a demand would keep them in memory."""
+    long = exactly("nic", 1, "true || " * 800, "true || " * 800)
+    demand = demand_of(msgspec.convert(asks(exactly(), long, exactly()), ResourceClaimSpec))
+    assert demand.counts == ((GPU, 1),)
+    why = "its expression is too long or has too many loops"
+    assert demand.unseen == tuple(f"request 'r{number}': {why}" for number in (1, 2))
+
+
 @pytest.mark.parametrize("what", DEMANDS)
 def test_what_a_claim_asks_for(what: str) -> None:
     """All that it asks for, and nothing else; its kinds are those that are named in any way."""

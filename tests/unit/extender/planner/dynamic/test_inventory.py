@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from extender.planner.dynamic import inventory
-from extender.planner.dynamic.claims import DeviceAlternative, DeviceKind
+from extender.planner.dynamic.claims import DeviceAlternative, DeviceKind, kind_of_class
 from extender.planner.dynamic.inventory import Inventory
 from muster.api.kubernetes.devices import DeviceClass, DeviceTaintRule, ResourceClaimTemplate, ResourceSlice
 from muster.api.kubernetes.meta import ObjectMeta
@@ -142,6 +142,36 @@ def test_more_kinds_than_the_limit_are_told_and_counted_once_there_is_room(monke
     assert "more than 2 kinds" in world.state.devices.inventory.unseen(second)
     world.gone(ResourceClaimTemplate, world.state.claimants.on_template, "t0")
     assert (world.state.devices.inventory.unseen(second), world.free("node-0", second.name)) == ("", 2)
+
+
+@pytest.mark.parametrize("namespaces", [("eve",), ("eve", "mallory")])
+def test_no_namespace_uses_up_the_kinds_of_others(monkeypatch: pytest.MonkeyPatch, namespaces: tuple[str, ...]) -> None:
+    """Neither with kinds of its own nor with those of two namespaces of one user; device classes come first."""
+    monkeypatch.setattr(inventory, "DEVICE_KINDS", inventory.DEVICE_KINDS._replace(value=8))
+    world = Devices().gpus(1, 2).device_class()
+    devices, on_template = world.state.devices.inventory, world.state.claimants.on_template
+
+    def template(namespace: str, number: int) -> None:
+        text = f"'{namespace if namespace == 'ns' else 'eve'}' != '{number}'"
+        spec = {"spec": asks(exactly("gpu", 1, text))}
+        world.tell(ResourceClaimTemplate, on_template, f"{namespace}-{number}", spec, namespace=namespace)
+
+    def counted(text: str) -> int:
+        return sum(not devices.unseen(kind) for kind in devices._wanted if text in kind.name)
+
+    for number in range(20):
+        for namespace in namespaces:
+            template(namespace, number)
+    assert counted("eve") == 7
+    for number in range(20):
+        template("ns", number)
+    assert (counted("'ns'"), counted("eve")) == (3, 4)
+    world.device_class("nic")
+    assert not devices.unseen(kind_of_class("nic"))
+    for number in range(20):
+        for namespace in namespaces:
+            world.gone(ResourceClaimTemplate, on_template, f"{namespace}-{number}")
+    assert (counted("'ns'"), counted("eve")) == (6, 0)
 
 
 def test_newer_classes_win_an_extended_resource() -> None:
