@@ -13,7 +13,7 @@ T = TypeVar("T")
 class Wire(Struct, rename="camel", omit_defaults=True, kw_only=True, gc=False):
     """Base of all wire types: camelCase names, defaults left out, no garbage-collector tracking.
 
-    The types are *trimmed*: a field that Muster does not read is dropped when decoding. Never write a decoded
+    The types are *trimmed*: a field that Muster does not read is dropped when decoding. Therefore never write a decoded
     Struct back with PUT; use a patch or server-side apply. `gc=False` is safe because no wire type refers to itself.
     """
 
@@ -61,7 +61,7 @@ class Resource(Generic[T]):
         return f"{self.kind.lower()}.{self.group}/{name}" if self.group else f"{self.kind.lower()}/{name}"
 
     def path(self, namespace: str | None = None, name: str | None = None, subresource: str | None = None) -> str:
-        """Return the URL path of a collection or object; `namespace` None addresses all namespaces (lists only)."""
+        """Return the URL path of a collection or object; None as `namespace` means all namespaces (for lists)."""
         parts = ["/apis", self.group, self.version] if self.group else ["/api", self.version]
         if self.namespaced and namespace:
             parts += ["namespaces", namespace]

@@ -28,7 +28,7 @@ def brief(text: str) -> str:
 class FieldError:
     """Error in one rejected field. `message` describes the valid values, as a sentence without a full stop.
 
-    Raises ValueError without a message, because the user could not fix the field.
+    Raises ValueError if the message is empty, because the user would not know how to fix the field.
     """
 
     path: str
@@ -78,7 +78,10 @@ class Findings:
         return Findings(list(errors.values()), list(dict.fromkeys(self.warnings)))
 
     def since(self, before: "Findings") -> "Findings":
-        """Return the findings that are new, because an update is only rejected for errors that it introduces."""
+        """Return the findings that the old object did not have.
+
+        An update is only rejected for errors that it introduces.
+        """
         errors, warnings = set(map(str, before.errors)), set(before.warnings)
         return Findings(
             [error for error in self.errors if str(error) not in errors],

@@ -4,12 +4,12 @@ from collections.abc import Iterable, Sequence
 
 
 def listed(names: Sequence[str], most: int = 3, more: str = "more") -> str:
-    """Return the first names, and the number of the others: `a, b, c and 5 more`."""
+    """Return the first names, and the number of further names: `a, b, c and 5 more`."""
     return some(names[:most], len(names), more)
 
 
 def some(examples: Sequence[str], count: int, more: str = "more") -> str:
-    """Return examples and the number of others: `a, b and 7 more`."""
+    """Return some names, and the number of further names: `a, b and 7 more`."""
     return ", ".join(examples) + (f" and {count - len(examples)} {more}" if count > len(examples) else "")
 
 
@@ -49,5 +49,5 @@ def and_more(sentence: str, count: int) -> str:
 
 
 def also(sentence: str, more: str) -> str:
-    """Return a sentence, with `more` appended unless it is empty."""
+    """Return a sentence, with the text `more` appended unless this text is empty."""
     return f"{sentence}; {more}" if more else sentence

@@ -1,8 +1,7 @@
 """Upper bounds for every user-supplied number, in one table.
 
 Admission refuses values over the limit. If admission was bypassed, only the value or the object with the value is
-ignored. docs/admission.md lists the fields to which each limit applies. The comment below each limit explains its
-number.
+ignored. docs/admission.md lists the fields to which each limit applies. The text below each limit explains its value.
 """
 
 from typing import Final, NamedTuple
@@ -31,20 +30,23 @@ class Limit(NamedTuple):
 
 
 PODS: Final = Limit("pods per gang", 20_000, "pods")
-"""A Placement for this number of pods is far smaller than etcd's limit of 1.5 MB, and few clusters run larger gangs."""
+"""A Placement for the maximum number of pods is far smaller than etcd's limit of 1.5 MB, and few clusters run larger
+gangs."""
 SPARES: Final = Limit("spares of a gang", 64, "nodes")
-"""Large runs hold about one spare node per hundred nodes. More spares do not help a gang, and are charged to its
-queue."""
+"""Large runs hold about one spare node per hundred nodes. More spare nodes would not help a gang, and are charged to
+its queue."""
 RANK: Final = Limit("rank", PODS.value - 1, "highest rank")
 """Ranks count from 0, and there are no more ranks than pods."""
 GPU_DEVICES: Final = Limit("GPUs per node that pods share", 64, "devices")
-"""This is four times the number of GPUs in a large server."""
+"""The limit is four times the number of GPUs in a large server."""
 GPU_MEMORY: Final = Limit("GPU memory", 2**30, "MiB")
-"""A pebibyte is thousands of times the memory of a GPU, and a thousand times this number still fits into 64 bits."""
+"""The limit of one pebibyte is thousands of times the memory of a GPU, and a thousand times the limit still fits into
+64 bits."""
 EPOCH: Final = Limit("epoch", 2**31 - 1, "placements")
-"""The field has 32 bits, like Kubernetes' counters, which suffices for one placement per second for 68 years."""
+"""The field `epoch` has 32 bits, like Kubernetes' counters. The limit suffices for one placement per second for 68
+years."""
 DIGITS: Final = Limit("digits", 18, "digits")
-"""Numbers with this many digits always fit into 64 bits. Python's parsing time grows with the square of the number of
+"""Numbers with at most 18 digits always fit into 64 bits. Python's parsing time grows with the square of the number of
 digits."""
 TASKS: Final = Limit("tasks per Job", 128, "tasks")
 """The planner searches nodes for each task separately in every cycle. A task is a kind of pods, not a single pod, so
@@ -63,8 +65,8 @@ TOPOLOGY_CONSTRAINTS: Final = Limit("topology constraints per pod set", 64, "dif
 """The planner searches domains for each different constraint separately. All ReplicatedJobs of a JobSet are in one pod
 set, and each may have its own constraint."""
 SUB_GROUPS: Final = Limit("sub-groups by labels", 1_024, "sub-groups")
-"""The planner searches a domain for each sub-group. Partitions of a Job's task do not count, because they all have the
-same size."""
+"""The planner searches a domain for each sub-group. Partitions of a Job's task are not counted, because all of them
+have the same size."""
 TEMPLATE_BYTES: Final = Limit("bytes of a template for planning", 65_536, "bytes")
 """The labels, annotations, selectors, affinity and requests of a usual pod have one or two thousand bytes."""
 SUB_GROUP_CHECKS: Final = Limit("checks of pods for sub-groups", 200_000, "checks")
@@ -87,39 +89,40 @@ TOPOLOGY_KEYS: Final = Limit("topology keys of an anti-affinity", 8, "different 
 """Maximum number of topology keys that equal anti-affinity terms of a namespace may have in total. Networks have four
 or five levels, and pods are counted for each level on every node."""
 POLICIES: Final = Limit("policies", 128, "policies")
-"""There are fewer events than this to which a policy can react, and programs use few exit codes with a meaning."""
+"""The limit is higher than the number of events to which a policy can react, and programs use only a few meaningful
+exit codes."""
 VOLUMES: Final = Limit("volumes per Job", 128, "volumes")
 """Every pod of a Job mounts all volumes of the Job."""
 PROCESSES: Final = Limit("processes per node", 4_096, "processes")
-"""This is more than the number of hardware threads of any machine."""
+"""The limit is higher than the number of hardware threads of any machine."""
 RETRIES: Final = Limit("retries", 1_000_000, "restarts")
-"""This number suffices for one restart per minute for two years."""
+"""The limit suffices for one restart per minute for two years."""
 SECONDS: Final = Limit("seconds", 315_360_000, "seconds")
-"""This is ten years. Dates to which this time is added stay within the calendar."""
+"""The limit is ten years. Dates to which ten years are added stay within the calendar."""
 NOTICE: Final = Limit("eviction notice", 3_600, "seconds")
-"""Other gangs may have to wait this long for the capacity of the notified gang, whereas saving a checkpoint of a large
-run takes minutes."""
+"""Other gangs may have to wait for the capacity of the notified gang until its notice ends. Saving a checkpoint of a
+large run takes only minutes."""
 CHECKPOINT_CHARS: Final = Limit("characters of a checkpoint", 128, "characters")
 """The annotation contains a step number and a time, about forty characters together."""
 RESTARTS: Final = Limit("restart budget", 100, "restarts")
 """Each restart is recorded in the status of the Job."""
 MEMBERS: Final = Limit("members per HyperNode", 10_000, "members")
-"""An object with this number of node names just fits into etcd. One pattern or label selector can replace many
+"""An object with the maximum number of node names just fits into etcd. One pattern or label selector can replace many
 names."""
 PATTERNS: Final = Limit("patterns per HyperNode", 64, "patterns")
 """Every pattern is compared with the name of every node. Several patterns can be joined into one."""
 ALL_PATTERNS: Final = Limit("patterns of all HyperNodes", 4_096, "different patterns")
-"""Comparing 100,000 names with this number of patterns takes a few seconds, once."""
+"""Comparing 100,000 names with the maximum number of patterns takes a few seconds, once."""
 PATTERN_CHARS: Final = Limit("characters of a pattern", 512, "characters")
 """Names of nodes have at most 253 characters."""
 PATTERN_STEPS: Final = Limit("steps of a pattern", 1_000, "steps of its program in RE2")
-"""The time to match a name grows at most with the length of the name times this number. Usual patterns have 10 to 100
-steps."""
+"""The time to match a name is at most proportional to the length of the name times the number of steps. Usual patterns
+have 10 to 100 steps."""
 SELECTOR_TERMS: Final = Limit("conditions of a label selector", 64, "conditions")
 """Each condition is compared with the labels of every node that may match."""
 TIERS: Final = Limit("tiers", 16, "tiers")
-"""No network has more levels, and Kueue's topologies have the same maximum. The planner stores one number per node for
-each level."""
+"""No network has more levels than the limit, and Kueue's topologies have the same maximum. The planner stores one
+number per node for each level."""
 PLACES: Final = Limit("HyperNodes of a node", 64, "HyperNodes")
 """A node is usually in one HyperNode per tier. The limit saves memory if patterns match too many nodes."""
 LIMIT_WINDOWS: Final = Limit("time windows of a queue", 32, "windows")
@@ -128,28 +131,32 @@ DEVICE_KINDS: Final = Limit("kinds of devices", 256, "kinds")
 """Each kind of device is a row of the planner's matrices, which have a column per node. Clusters have a few dozen
 kinds."""
 OBJECT_BYTES: Final = Limit("bytes of an object in memory", 2 * 2**20, "bytes")
-"""The API server accepts objects of 1.5 MiB, which fit if they are stored as text. Usual objects of kinds that are not
-stored as text use a hundredth of the limit."""
+"""The API server accepts objects of up to 1.5 MiB, which are within the limit if they are stored as text. Usual objects
+of kinds that are not stored as text use a hundredth of the limit."""
 NAMESPACE_BYTES: Final = Limit("bytes of a kind in a namespace", 64 * 2**20, "bytes")
-"""This suffices for ten thousand usual Jobs, and is an eighth of a process's memory."""
+"""The limit suffices for ten thousand usual Jobs, and is an eighth of a process's memory."""
 METADATA_BYTES: Final = Limit("bytes of labels of an object", 65_536, "bytes")
-"""This suffices for a thousand labels; real objects have a few dozen. The same limit applies to owner references, to
-finalizers, and to annotations of pods."""
+"""The limit suffices for a thousand labels; real objects have a few dozen. The same limit applies to owner references,
+to finalizers, and to annotations of pods."""
 DEMAND_BYTES: Final = Limit("bytes of one demand of a pod", 32_768, "bytes")
-"""This suffices for hundreds of volumes or tolerations; real pods have a few dozen."""
+"""The limit suffices for hundreds of volumes or tolerations; real pods have a few dozen."""
 GANG_BYTES: Final = Limit("bytes of a PodGroup's spec", 65_536, "bytes")
-"""This suffices for hundreds of tasks or sub-groups, which an event loop processes in about 2 ms. The same limit
+"""The limit suffices for hundreds of tasks or sub-groups, which an event loop processes in about 2 ms. The same limit
 applies to the status."""
 CONTAINERS: Final = Limit("containers per pod", 256, "containers")
 """Real pods have far fewer containers. Each container is read when the pod's requests are computed."""
 CONTAINER_AMOUNTS: Final = Limit("amounts and ports of a pod's containers", 2_048, "amounts and ports")
-"""Each quantity and port is read when the pod's requests are computed. A usual container has three or four of them."""
+"""Each quantity and port is read when the pod's requests are computed. A usual container has three or four quantities
+and ports."""
 LIMITS: Final = tuple(each for each in list(globals().values()) if isinstance(each, Limit))
 """All limits of this module, in the order of their definition."""
 
 
 class LimitError(ValueError):
-    """An object cannot be evaluated because a value exceeds a limit. The message is for the owner of the object."""
+    """Raised if an object cannot be evaluated because a value exceeds a limit.
+
+    The message is for the object's owner.
+    """
 
 
 def whole_number(text: str | None, most: int | None = None) -> int | None:

@@ -1,4 +1,4 @@
-"""The kinds that Muster installs, and their files: CRDs as YAML and as lines, and docs/api.md with their fields.
+"""The kinds that Muster installs, and their files: CRDs as YAML and as lines of text, and docs/api.md with all fields.
 
 kinds.yaml and overlays.yaml in this folder contain the properties that the Structs of the kinds cannot express.
 """
@@ -121,12 +121,15 @@ def custom_resource(definition: Definition, schema: Schema) -> dict[str, Any]:
 
 
 def to_yaml(value: Any) -> str:
-    """Return YAML without aliases and folded lines, with sorted keys: the same bytes on every machine."""
+    """Return YAML without aliases and folded lines, with sorted keys, so that it is the same on every machine."""
     return yaml.dump(value, Dumper=_Plain, sort_keys=True, width=10_000, allow_unicode=True)
 
 
 class _Plain(yaml.CSafeDumper):
-    """YAML writer that writes shared parts in full each time; libyaml takes a third of the Python writer's time."""
+    """YAML writer that writes shared parts in full each time.
+
+    It uses libyaml, which is three times as fast as Python's writer.
+    """
 
     def ignore_aliases(self, _data: object) -> bool:
         return True
@@ -178,7 +181,10 @@ def _table(schema: Schema) -> str:
 
 
 def _rows(prefix: str, schema: Schema, shown: dict[str, str]) -> Iterator[str]:
-    """Yield one row per field; `shown` maps an object type to the place of its members, which are listed only once."""
+    """Yield one row per field.
+
+    `shown` maps an object type to the place where its fields are listed, as they are listed once.
+    """
     required = schema.get("required", [])
     for name, field in schema["properties"].items():
         path, inner = f"{prefix}{name}", field
@@ -233,15 +239,15 @@ def _cell(text: str) -> str:
 def as_lines(definition: JSON) -> list[str]:
     """Return a definition as sorted lines; each has the last part of a path, indented, and its properties as JSON.
 
-    Later definitions are compared with the last release's definitions (charts/released), because definitions may only
-    gain fields.
+    New definitions are compared with those of the last release (charts/released), because definitions may only gain
+    fields.
     """
     parts = sorted((path.split("."), facts) for path, facts in facts_of(definition).items())
     return [f"{' ' * len(path[:-1])}{path[-1]} {json.dumps(facts, sort_keys=True)}" for path, facts in parts]
 
 
 def facts_of(definition: JSON) -> dict[str, JSON]:
-    """Return the properties at each path: of the definition, its versions, and their fields."""
+    """Return the properties of the definition, of its versions and of their fields, by path."""
     spec = definition["spec"]
     names = {name: spec["names"][name] for name in ("kind", "plural", "singular")}
     found: dict[str, JSON] = {"definition": {"group": spec["group"], "scope": spec["scope"], "names": names}}

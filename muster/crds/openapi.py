@@ -76,7 +76,7 @@ def core_text(core: Mapping[str, Any]) -> str:
 
 
 def embedded_schemas(core: Mapping[str, Any]) -> dict[str, Schema]:
-    """Return the complete structural schema of each root, by short name."""
+    """Return the complete structural schema of each root, by the name that wire types use."""
     return PLAIN | {short: _inlined({"$ref": name}, core["schemas"]) for short, name in ROOTS.items()}
 
 

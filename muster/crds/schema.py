@@ -2,8 +2,8 @@
 
 The schemas differ: there is no `$ref` and no `null` (an optional field is left out), every node has a type, and unknown
 fields are dropped unless the schema preserves them. Defaults that equal the type's zero value are left out, so that
-objects stay as their authors wrote them. If the API server should set a zero value, the overlay of the type has this
-default.
+objects stay as their authors wrote them. If the API server should set a zero value as the default, the overlay of the
+type contains this default.
 """
 
 import ast
@@ -71,9 +71,9 @@ def with_parts(schema: Mapping[str, Any], change: Callable[[Any], Schema]) -> Sc
 def without_defaults_in_lists(schema: Schema, *, inside: bool = False, atomic: bool = False) -> Schema:
     """Return the schema without defaults `inside` lists; list keys keep their defaults outside `atomic` lists.
 
-    An atomic list is compared as a whole. With a default filled in, it would differ from the manifest, so server-side
-    apply by a second manager would conflict. `kubectl apply` compares all lists in this way, and would never report
-    "unchanged". Readers apply these defaults.
+    An atomic list is compared as a whole. With defaults filled in, the list would differ from the manifest, so
+    server-side apply by a second manager would conflict. `kubectl apply` compares all lists in this way, and would
+    never report "unchanged". Readers apply these defaults.
     """
     whole = "items" in schema and schema.get("x-kubernetes-list-type", "atomic") == "atomic"
     deeper = {"inside": inside or "items" in schema, "atomic": atomic or whole}
@@ -121,7 +121,7 @@ def _structs(types: tuple[type[msgspec.Struct], ...]) -> list[type[msgspec.Struc
 
 
 class _Converter:
-    """Converter of one set of definitions; stores the arguments of every step of the recursion."""
+    """Converter of one set of definitions, which stores the arguments that every step of the recursion needs."""
 
     def __init__(
         self, components: Mapping[str, Schema], overlays: Mapping[str, Schema], embedded: Mapping[str, Schema]

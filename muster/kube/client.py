@@ -113,11 +113,12 @@ class Client:
         self._make = partial(LoopClient, config, **options)
         self._given = loop
         self._made: dict[asyncio.AbstractEventLoop, LoopClient] = {}
-        """Maps an event loop to its client. Loops that this process does not run belong to the parent process."""
+        """Maps an event loop to its client. After a fork, loops that this process does not run belong to the parent
+        process."""
 
     @classmethod
     def load(cls, kubeconfig: Path | str | None = None, **options: Unpack[ClientOptions]) -> "Client":
-        """Return a client for this kubeconfig; "" means in-cluster, None means in-cluster or the user's default."""
+        """Return a client for this kubeconfig; "" means in-cluster, None in-cluster or else the user's default."""
         return cls(load_config(kubeconfig), **options)
 
     @property
@@ -127,7 +128,7 @@ class Client:
 
     @property
     def on_loop(self) -> LoopClient:
-        """The client with the same connections for code that runs on `loop` itself."""
+        """The asynchronous client with the same connections, for code that runs on `loop` itself."""
         loop = self.loop
         return self._made.get(loop) or self._made.setdefault(loop, self._make())
 

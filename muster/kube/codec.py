@@ -35,7 +35,7 @@ _REST = re.compile(_BODY, re.DOTALL)
 _QUOTE = ord(b'"')
 _MOST_BYTES = 65_536
 _MOST_TOKENS = 2_000
-"""Maximum number of tokens in which the name of an object is searched; the search takes at most about two
+"""Maximum number of tokens that are searched for the name of an object. The search takes at most about two
 milliseconds."""
 
 
@@ -58,7 +58,10 @@ _reported: set[tuple[str, Identity]] = set()
 
 
 class _Name(msgspec.Struct, rename="camel", gc=False):
-    """The metadata that identify an object. Other data are skipped, which takes about two milliseconds per megabyte."""
+    """The metadata that identify an object.
+
+    All other data are skipped; this takes about two milliseconds per megabyte.
+    """
 
     namespace: str = ""
     name: str = ""
@@ -107,14 +110,17 @@ class ListPage(Generic[T]):
     def read(cls, res: Resource[T], body: bytes) -> "ListPage[T]":
         """Read a response.
 
-        Raises msgspec.DecodeError if it is not a list, RecursionError if an object is nested too deeply.
+        Raises msgspec.DecodeError if the response is not a list, and RecursionError if an object is nested too deeply.
         """
         content = _raw_lists.decode(body)
         return cls(res, content.metadata, content.items or [], len(body))
 
     @classmethod
     def cut(cls, res: Resource[T], body: bytes) -> "ListPage[T]":
-        """Parse a response whose objects may be nested to any depth. Too slow for an event loop: 0.3 s per megabyte."""
+        """Parse a response whose objects may be nested to any depth.
+
+        The method is too slow for an event loop: it takes 0.3 s per megabyte.
+        """
         outer = dict(parts(body))
         metadata = decoder(ListMeta).decode(outer.get(b"metadata", b""))
         items = [msgspec.Raw(value) for _, value in parts(outer.get(b"items", b""))]

@@ -1,8 +1,8 @@
 """Address and credentials of the API server, from a kubeconfig file or a pod's service account.
 
-The `kubernetes` package reads both, and handles multiple files, exec plugins, logins and proxies. This module converts
-its result into a small `ClientConfig`, and its errors into sentences. A sentence quotes only names from a kubeconfig,
-because the package's own errors may quote whole entries with secrets.
+The `kubernetes` package reads both sources, and handles multiple files, exec plugins, logins and proxies. This module
+converts the package's result into a small `ClientConfig`, and its errors into sentences. These sentences quote only
+names from a kubeconfig, because the package's own errors may quote whole entries with secrets.
 """
 
 import os
@@ -32,8 +32,8 @@ log = structlog.get_logger(__name__)
 _DEFAULT = "~/.kube/config"
 _TOKEN = "BearerToken"  # noqa: S105 - the package's name for the header
 _RENEWED = frozenset({"tokenFile", "auth-provider"})
-"""Kinds of credentials that may change, so that the configuration is loaded again. The package itself renews the
-credentials of exec plugins."""
+"""Kinds of credentials that may change; the configuration is then loaded again. The package `kubernetes` itself renews
+the credentials of exec plugins."""
 _CREDENTIALS = frozenset({"token", "exec"}) | _RENEWED
 _loading = threading.Lock()
 """Lock for loading, because the package stores certificates in files that all loads of a kubeconfig share."""
@@ -44,7 +44,8 @@ class ClientConfig:
     """Address and credentials for an API server.
 
     `authorization` returns the value of the Authorization header for the next request, and may read a file or run a
-    program. If it is None, requests have no such header. Certificates are read once, when the configuration is loaded.
+    program. If `authorization` is None, requests have no such header. Certificates are read once, when the
+    configuration is loaded.
     """
 
     server: str
@@ -55,7 +56,7 @@ class ClientConfig:
     namespace: str = "default"
     """The namespace of a kubeconfig's context."""
     certificate: bool = False
-    """True if a client certificate of the user is presented by TLS, in addition to any `authorization`."""
+    """True if the client presents a certificate of the user by TLS, in addition to any `authorization`."""
 
 
 class ClientOptions(TypedDict, total=False):
@@ -63,7 +64,7 @@ class ClientOptions(TypedDict, total=False):
 
     At most `connections` requests are in progress at once, not counting streams; other requests wait. `timeout_s` is
     the default timeout of a call, not counting this wait. `on_warning` receives the API server's warnings, also in
-    responses that reject a request. Without it, warnings are not read.
+    responses that reject a request. Without `on_warning`, warnings are not read.
     """
 
     user_agent: str
@@ -75,7 +76,8 @@ class ClientOptions(TypedDict, total=False):
 def load_config(kubeconfig: Path | str | None = None) -> ClientConfig:
     """Read a kubeconfig.
 
-    "" means the pod's service account; None means the service account if it exists, otherwise the default.
+    The path "" stands for the pod's service account. None stands for the service account if it exists, otherwise for
+    the user's default kubeconfig.
     """
     in_cluster = kubeconfig == "" or (kubeconfig is None and "KUBERNETES_SERVICE_HOST" in os.environ)
     files = str(kubeconfig or os.environ.get("KUBECONFIG") or _DEFAULT)
@@ -236,7 +238,7 @@ def _reload(merger: KubeConfigMerger) -> str | None:
 
 
 def _header(found: Any) -> str | None:
-    """Return the header from the package, which reads a pod's token and runs exec plugins again in time."""
+    """Return the header from the package, which reads a pod's token again, and runs exec plugins again, in time."""
     header: str | None = found.get_api_key_with_prefix(_TOKEN)
     return header
 

@@ -13,8 +13,8 @@ from muster.api.kubernetes.meta import Status
 _OVER_QUOTA = "exceeded quota"
 _NAMESPACE_ENDS = "NamespaceTerminating"
 _SILENT = re.compile(r'failed calling webhook "([^"]+)"')
-"""Pattern of the API server's message about a webhook that did not respond. If a webhook rejects, it is "denied the
-request"."""
+"""Pattern of the API server's message about a webhook that did not respond. If a webhook rejects a request, the message
+contains "denied the request" instead."""
 
 
 class ConfigurationError(Exception):
@@ -25,7 +25,8 @@ class APIError(Exception):
     """Base of the errors of a request that did not succeed.
 
     `status` is the HTTP code (0 without a response), and `where` is the request. `reason` and `message` come from the
-    API server. `retry_after_s` is the time that it asks to wait, and `details` contains the causes by field.
+    API server. `retry_after_s` is the time that the API server asks to wait, and `details` contains the causes by
+    field.
     """
 
     def __init__(
@@ -66,7 +67,7 @@ class TooLarge(Undecodable):
 class Refused(APIError):
     """4xx: the API server, a policy, a quota or a webhook rejects the object.
 
-    The class itself is raised for 413 (the object is too large).
+    The class itself is raised for the code 413 (the object is too large).
     """
 
 
@@ -91,7 +92,7 @@ class NotFound(APIError):
 
 
 class Conflict(APIError):
-    """409, or 422 for a patch: the object has changed since it was read, or another object has its name now."""
+    """409, or 422 for a patch: the object has changed since it was read, or now another object has the name."""
 
 
 class AlreadyExists(APIError):
@@ -145,7 +146,10 @@ _ESCAPED = re.compile(r"\\(.)")
 
 
 def error_of(status: int, body: bytes, *, where: str = "", retry_after: str | None = None) -> APIError:
-    """Return the error for a response; a body that is not a Status (e.g. from a proxy) is used as the message."""
+    """Return the error for a response.
+
+    A body that is not a Status, for example from a proxy, is used as the message.
+    """
     try:
         answer = msgspec.json.decode(body, type=Status)
     except (msgspec.DecodeError, RecursionError):

@@ -76,7 +76,7 @@ class EventWriter:
         self._thread = threading.Thread(target=self._run, name="events", daemon=True)
 
     def event(self, obj: Object, type: Literal["Normal", "Warning"], reason: str, message: str) -> None:  # noqa: A002 - Kubernetes calls it so
-        """Queue an event about `obj`, whose kind must be set."""
+        """Queue an event about the object `obj`, whose kind must be set."""
         meta, now = obj.metadata, self._wall_s()
         message = message[:_MAX_MESSAGE_CHARS]
         key = _Key(meta.namespace, obj.kind, meta.name, meta.uid, type, reason, message)
@@ -132,7 +132,7 @@ class EventWriter:
                     self._changed.notify_all()
 
     def _deliver(self, key: _Key, pending: _Pending) -> None:
-        """Write an event; retry if the server is briefly unavailable."""
+        """Write an event; retry if the API server is unavailable for a short time."""
         backoff = errors.Backoff(_FIRST_DELAY_S, _MAX_DELAY_S, random.random)
         name = f"{key.name[:_MAX_NAME_CHARS]}.{secrets.token_hex(8)}"
         for _ in range(_MAX_ATTEMPTS):
@@ -158,7 +158,7 @@ class EventWriter:
         if known:
             count += pending.times
             patch = {"count": count, "lastTimestamp": format_time(pending.last_s)}
-            with suppress(errors.NotFound):  # events expire
+            with suppress(errors.NotFound):  # Event objects expire
                 self._client.merge_patch(EVENTS, known, patch, key.namespace or "default")
                 self._written[key] = known, count
                 return

@@ -1,4 +1,4 @@
-"""Leader election with a Lease, so that at most one process acts at a time, and followers of another process's Lease.
+"""Leader election with a Lease, so that at most one process acts at a time, and observers of another process's Lease.
 
 A holder renews the lease every `retry_period_s`, and stops acting if it could not renew for `renew_deadline_s` since it
 *sent* its last successful renewal. Another candidate takes the lease when it has *seen* the lease unchanged for
@@ -36,8 +36,8 @@ class Elector:
 
     `on_started` and `on_stopped` are called alternately from that thread, when the lease is won and when it is lost or
     released. They must return quickly (start or signal threads, but do no work), because the lease is not renewed
-    meanwhile. `on_stopped` is called before the lease is released, so the next holder starts later. If `on_started`
-    raises, the lease is released again.
+    meanwhile. `on_stopped` is called before the lease is released, so that the next holder starts later. If
+    `on_started` raises, the lease is released again.
     """
 
     def __init__(
@@ -151,7 +151,7 @@ class Elector:
         return self._renew_deadline_s / 2.5
 
     def _free(self, spec: core.LeaseSpec) -> bool:
-        """Return True if this process may take the lease: it is its own, has no holder, or has expired.
+        """Return True if this process may take the lease: it holds the lease, nobody does, or the lease has expired.
 
         Any change of the record counts as a renewal, regardless of the times in it. A new candidate waits for the whole
         lease duration, because it does not know when the lease was last renewed.
@@ -197,7 +197,10 @@ class Elector:
             log.exception("stopping as the leader failed", lease=self._name)
 
     def _release(self) -> None:
-        """Release the lease if it is still held, like client-go: without a holder, and with a duration of a second."""
+        """Release the lease if it is still held.
+
+        As in client-go, it then has no holder, and a duration of one second.
+        """
         try:
             lease = self._client.get(core.LEASES, self._name, self._namespace, timeout_s=self._timeout_s)
             if lease.spec.holder_identity == self._identity:
@@ -211,8 +214,8 @@ class LeaseFollower:
     """Observer of another process's lease; `active` while a holder with this `identity_prefix` renews it in time.
 
     The extender acts only while the kube-scheduler in its own pod leads, whose identity begins with the pod's name. All
-    times are measured by this process's clock. A lease that existed at the start only counts from its next renewal,
-    because the age of the last one is unknown.
+    times are measured by this process's clock. A lease that existed at the start counts only from its next renewal,
+    because the age of its last renewal is unknown.
     """
 
     def __init__(

@@ -29,11 +29,11 @@ _SLICE_S = 0.002
 _SWITCH_S = 0.001
 """Maximum time for which a computing thread holds Python's interpreter lock (GIL); the default is five times as long.
 
-A thread's call needs the interpreter three or four times in the loop's thread, and waits for it each time. While the
-planner computes, these waits would also delay kube-scheduler."""
+For each call by a thread, the loop's thread needs the interpreter lock three or four times, and waits for the lock each
+time. While the planner computes, these waits would also delay kube-scheduler."""
 _loops: dict[int, asyncio.AbstractEventLoop] = {}
-"""Event loops by the id of the process that created them. A forked child keeps its parent's loop open: both share file
-descriptors, so closing the loop would break the parent."""
+"""Event loops by the id of the process that created them. A forked child never closes its parent's loop: both processes
+share file descriptors, so closing the loop would break the parent."""
 _lock = threading.Lock()
 os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 
@@ -86,7 +86,7 @@ def runs_on(loop: asyncio.AbstractEventLoop) -> bool:
 
 
 def refuse_to_wait_on(loop: asyncio.AbstractEventLoop, what: str) -> None:
-    """Raise RuntimeError on the loop's own thread, where waiting for the loop would deadlock."""
+    """Raise RuntimeError if called on the loop's own thread, where waiting for the loop would deadlock."""
     if runs_on(loop):
         raise RuntimeError(
             f"{what} on the thread of its event loop would never end: "
@@ -95,7 +95,7 @@ def refuse_to_wait_on(loop: asyncio.AbstractEventLoop, what: str) -> None:
 
 
 def wait_for(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, T], where: str) -> T:
-    """Run a coroutine on the loop and return its result; an interrupted caller cancels it.
+    """Run a coroutine on the loop and return its result; if the caller is interrupted, the coroutine is cancelled.
 
     Raises RuntimeError on the loop's own thread, and `Unreachable` if the loop ends first.
     """

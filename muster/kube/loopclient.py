@@ -156,8 +156,8 @@ class LoopClient(Reads):
 
         Disruption budgets do not apply to pods without a node. By default, the pod's own grace period is used.
 
-        If a resource version is given and the pod has changed since, the API server reports a `Conflict` at once. For a
-        pod with another UID, it reports an error only after ten seconds of retries.
+        If a resource version is given and the pod has changed since then, the API server reports a `Conflict` at once.
+        For a pod with another UID, the API server reports an error only after ten seconds of retries.
         """
         eviction = {
             "apiVersion": "policy/v1",

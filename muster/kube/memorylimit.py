@@ -1,4 +1,4 @@
-"""Limit on the memory of a namespace's objects in a cache; the newest objects beyond it are left out. No I/O.
+"""Limit on the memory that a namespace's objects use in a cache; the newest objects above the limit are left out.
 
 A user who may create objects could otherwise fill the memory of a process that serves all users. The size of an object
 is measured in its stored form. The oldest objects are kept, regardless of the order of a list. A left-out object is
@@ -66,7 +66,7 @@ class _Namespace:
 
 
 class LimitVerdict(NamedTuple):
-    """Keys of objects to drop, and the reason why the checked object is not stored; no reason if it is stored."""
+    """Keys of objects to drop, and the reason why the checked object is not stored; empty if it is stored."""
 
     gone: tuple[str, ...] = ()
     refusal: str = ""
@@ -95,7 +95,7 @@ class MemoryLimit(Generic[T]):
         """Namespaces that have left-out objects, and in which space has become free."""
 
     def weigh(self, obj: T, packed: Any = None) -> LimitVerdict:
-        """Check a new or changed object, stored as `packed`.
+        """Check if a new or changed object, which would be stored as `packed`, is within the limits.
 
         If the new version of a known object exceeds the limit, the old version stays.
         """
@@ -149,7 +149,7 @@ class MemoryLimit(Generic[T]):
         return space is not None and key in space.left_out
 
     def again(self) -> list[str]:
-        """Return the keys of left-out objects of a namespace that fit now, oldest first, up to a maximum number."""
+        """Return the keys of a namespace's left-out objects that fit now, the oldest first, up to a maximum number."""
         for namespace in [*self._freed]:
             space = self._namespaces.get(namespace) or _Namespace()
             room, found = self._of_namespace - space.bytes, []

@@ -24,7 +24,7 @@ class NodeOffers:
         self._most: dict[str, Vector] = {}
 
     def of(self, node: str) -> Vector | None:
-        """Return the largest allocatable resources of a node; None if it is unknown or unreadable."""
+        """Return the largest allocatable resources of a node; None if the node is unknown or cannot be parsed."""
         return self._most.get(node)
 
     def node_seen(self, old: Node | None, new: Node | None) -> None:

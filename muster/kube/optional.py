@@ -45,7 +45,7 @@ class OptionalReflector:
 
     @property
     def synced(self) -> bool:
-        """True once all objects are reported, the kind does not exist, or the wait has taken too long."""
+        """True once all objects have been reported, the kind is known not to exist, or the wait has taken too long."""
         if self._definition.synced and (self._objects is None or self._objects.synced):
             return True
         return self._since_s is not None and time.monotonic() - self._since_s > PATIENCE_S

@@ -20,7 +20,7 @@ PATIENCE_S = 30.0
 
 @dataclass(slots=True)
 class Failing:
-    """Reason why a kind cannot be read, and when the failures began, by the monotonic clock and by the time of day."""
+    """Reason why a kind cannot be read, and the start of the failures by the monotonic clock and by the time of day."""
 
     since_s: float
     clock: str
@@ -73,7 +73,7 @@ class Readable:
     def refused(self, error: APIError) -> None:
         """Record and log a failure; before the first read, log only one line for a while.
 
-        Before the first read, an installation may still be in progress.
+        Until the first read, Muster's installation may still be in progress.
         """
         self.failed(error)
         failing = self._failing

@@ -1,6 +1,6 @@
 """Read access to the API server: objects, lists, watches and logs.
 
-These guarantees also apply to the calls that write.
+The guarantees below also apply to the calls that write.
 
 Every call has a timeout and an explicit content type, raises an `APIError` (muster.kube.errors) on failure, and is sent
 once. The caller decides whether a retry is harmless.
@@ -32,11 +32,11 @@ megabyte."""
 _PAGE_BYTES = 16 * 1024 * 1024
 _MOST_OBJECTS = 5000
 """Maximum number of objects on a page. Small pages are expensive, because the API server collects all remaining objects
-for each page. For example, 50,000 pods of a kilobyte cost it 1.7 s of CPU time in pages of 1,000, and 0.9 s in pages of
-5,000."""
+for each page. For example, listing 50,000 pods of a kilobyte takes 1.7 s of its CPU time in pages of 1,000, and 0.9 s
+in pages of 5,000."""
 _MOST_TIMES = 10
-"""Maximum factor by which a page may be larger than the previous one. The first hundred objects may be small, while
-each of the next 5,000 has a megabyte."""
+"""Maximum factor by which a page may be larger than the previous one. The first hundred objects may be small, and each
+of the next 5,000 may take a megabyte."""
 _METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 # a quiet stream still carries a bookmark about every minute; a longer silence means that the peer is gone
 _SILENCE_S = 150.0
@@ -196,7 +196,7 @@ class Reads:
             found: ListPage[Object] = ListPage.read(replace(any_kind, type=Object), body)
         except UNREADABLE:
             raise error from None
-        if len(found) > 1:  # the server does not know pages
+        if len(found) > 1:  # the server does not support pages
             raise error
         metas = [each.metadata for each in found]
         left_out = [leave_out(res, Identity(meta.namespace, meta.name, meta.resource_version), error) for meta in metas]
@@ -221,7 +221,7 @@ class Reads:
 
 
 def given(**values: Any) -> dict[str, Any]:
-    """Return the options that are not None; for the others, the API server has defaults."""
+    """Return the options that are not None; the API server has defaults for all other options."""
     return {name: value for name, value in values.items() if value is not None}
 
 

@@ -57,8 +57,8 @@ class Reflector(Readable, Generic[T]):
     Handlers get changes from `Mirror`. They run on the event loop's thread, so they must only record a change: work
     would block the loop, and a client call would deadlock.
 
-    Objects over the `budget` are left out of the store, and read again when there is space. Objects that do not satisfy
-    `wants` are treated as missing.
+    Objects that exceed the memory limit `budget` are left out of the store, and read again when there is space. Objects
+    that do not satisfy `wants` are treated as missing.
 
     `keep` trims an object to the part to store (at least name, UID and resourceVersion), which handlers then get as
     `old`. With `may_be_absent`, a kind that the API server does not serve is treated as having no objects. `relists`
@@ -162,8 +162,8 @@ class Reflector(Readable, Generic[T]):
     async def _run(self) -> None:
         """Restart after each failure, because otherwise the cache would contain old objects forever.
 
-        There is also a pause after `Gone`. Otherwise a server that drops versions faster than they are listed would be
-        listed continuously, and a full list is a cache's most expensive request.
+        The reflector also pauses after the error `Gone`. Otherwise a server that drops versions faster than they are
+        listed would be listed continuously, and a full list is a cache's most expensive request.
         """
         while not self._stopping:
             try:
@@ -196,8 +196,8 @@ class Reflector(Readable, Generic[T]):
         """List the objects, and then watch from the version of the list.
 
         The API server ends each stream after a few minutes, and the next stream is opened at once. A stream that ends
-        early is a failure, such as a proxy that cuts connections. Then the next stream is opened after a delay, which
-        grows with each failure and is reset by any event or bookmark.
+        early is a failure, such as a proxy that cuts connections. After a failure, the next stream is opened with a
+        delay, which grows with each failure and is reset by any event or bookmark.
         """
         await self._list()
         while not self._stopping:

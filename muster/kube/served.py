@@ -1,4 +1,4 @@
-"""Periodic check whether the API server serves a kind that depends on a feature gate or an installation.
+"""Periodic check if the API server serves a kind that depends on a feature gate or on an installed CRD.
 
 Such a kind can appear and disappear while a process runs, because the API server may restart with other gates. A watch
 would report nothing before the first object of the kind exists.
@@ -36,8 +36,8 @@ class _ServedKinds(Wire):
 class Served:
     """Cached check whether the API server serves a kind; a call returns a result of the last minute. Thread-safe.
 
-    If the result is old, one caller sends a request and waits, while other callers get the old result. If the request
-    fails, the result does not change. Before the first result, the kind counts as not served.
+    If the result is older than a minute, one caller sends a request and waits, while other callers get the old result.
+    If the request fails, the old result is kept. Before the first result, the kind counts as not served.
     """
 
     def __init__(

@@ -75,8 +75,8 @@ class ObjectStore(Generic[T]):
     def add_object(self, obj: T, packed: Any = None, old: T | None = None) -> None:
         """Add or replace an object. The method is only for the store's single writer, the reflector.
 
-        The caller may pass `packed` (the stored form) and `old` (the result of `get`) if it has them, because computing
-        each takes milliseconds for a long object. If an indexer raises, nothing changes.
+        A caller that has `packed` (the stored form) and `old` (the result of `get`) should pass them, because computing
+        each takes milliseconds for a long object. If an indexer raises an exception, the store is not changed.
         """
         key = obj.metadata.key
         values = {name: list(indexer(obj)) for name, indexer in self._indexers.items()}
@@ -133,8 +133,8 @@ class Mirror(Generic[T]):
     is always the `new` of the previous call for this object, trimmed by `keep`. Handlers are called after the store has
     changed. An exception is logged and counted, and the other handlers are still called.
 
-    Objects over the `budget` are left out and reported to `refused`. A known object keeps its old version, or is
-    dropped if older objects of its namespace need the space.
+    Objects that exceed the memory limit `budget` are left out and reported to `refused`. A known object keeps its old
+    version, or is dropped if older objects of its namespace need the space.
 
     An object that does not satisfy `wants` is treated as missing; `wants` is evaluated for each version.
     """
@@ -159,7 +159,7 @@ class Mirror(Generic[T]):
         self._keep = keep
 
     def put_all(self, items: Iterable[T], keys: set[str]) -> Iterator[None]:
-        """Put all objects, and collect their keys in `keys`; reading an object and putting it are separate steps."""
+        """Store all objects, and collect their keys in `keys`. Reading an object and storing it are separate steps."""
         for item in items:
             yield
             keys.add(self.add_object(item))
@@ -168,8 +168,8 @@ class Mirror(Generic[T]):
     def keep_only(self, keys: Collection[str]) -> Iterator[None]:
         """Remove all objects except `keys`, one per step; after `put_all` of a list, the store then equals the list.
 
-        The store is changed object by object and never emptied. Meanwhile readers see a mix of old and new objects, as
-        with a delayed watch, but never a cluster without pods.
+        The store is changed object by object and never emptied. During the change, readers see a mix of old and new
+        objects, as with a delayed watch, but never a cluster without pods.
         """
         for key in self.store.keys():  # noqa: SIM118 - a store is no mapping; this copies under its lock
             if key not in keys:
@@ -214,7 +214,7 @@ class Mirror(Generic[T]):
             self._notify(old, None)
 
     def _within_budget(self, new: T, packed: Any) -> bool:
-        """Make space for an object by dropping newer ones (older ones stay); return False if it does not fit."""
+        """Make space for an object by dropping newer objects, not older ones; return False if it does not fit."""
         if self.budget is None:
             return True
         verdict = self.budget.weigh(new, packed)

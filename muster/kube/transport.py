@@ -122,7 +122,7 @@ class Transport:
     ) -> aiohttp.ClientResponse:
         """Return a started response, which the caller must read and close; raises an `APIError`.
 
-        Reading it raises TimeoutError if no data arrives for `silence_s`.
+        Reading the response raises TimeoutError if no data arrives for `silence_s`.
         """
         async with _sending(f"GET {path}", "watch", resource, self.timeout_s) as asked:
             answer = await self._send("GET", path, query, {}, silence_s=silence_s)
@@ -154,7 +154,7 @@ class Transport:
         *,
         silence_s: float | None = None,
     ) -> aiohttp.ClientResponse:
-        """Return the response once it has started; the caller limits the time."""
+        """Return the response once its first part has arrived; the caller limits the time of the request."""
         headers = self._headers | headers
         if authorization := await self._credentials.header():
             headers["Authorization"] = authorization

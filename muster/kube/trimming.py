@@ -1,9 +1,9 @@
 """Trimming of long objects: removes parts that are slow to decode and that real objects do not have. Pure.
 
 The API server accepts a megabyte of labels, owners or finalizers in one object, and of tolerations, volumes or node
-selectors in one pod. These are tens of thousands of small strings, which take tens of milliseconds on an event loop.
-Real objects have some dozens of such entries. Annotations have at most 256 KiB in total. Those of pods are reduced to
-the ones that Muster reads, because caches have no memory limit for pods. Containers and resources cannot be trimmed,
+selectors in one pod. Decoding tens of thousands of such small strings takes tens of milliseconds on an event loop. Real
+objects have some dozens of such entries. Annotations have at most 256 KiB in total. Those of pods are reduced to the
+ones that Muster reads, because caches have no memory limit for pods. Containers and resources cannot be trimmed,
 because a pod's requests depend on them; the policy `muster-pods` limits their number. Commands, arguments and variables
 are not limited, but no code reads them from existing pods. A PodGroup that is too long is not decoded at all, because
 trimming would change its meaning.
@@ -95,8 +95,8 @@ _INSTEAD: dict[str, Any] = {
     },
     "scheduling_gates": [{"name": TOO_LARGE}],
 }
-"""Replacements for fields that are too long. With them, a waiting pod fits no node; a bound pod still counts with its
-resources."""
+"""Replacements for fields that are too long. With these replacements, a waiting pod fits no node, whereas a bound pod
+is still counted with its resources."""
 
 
 def trimmed(data: bytes | msgspec.Raw, plural: str = "") -> bytes | msgspec.Raw:

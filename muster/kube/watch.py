@@ -33,7 +33,7 @@ class Watch(Generic[T]):
 
     Types are ADDED, MODIFIED, DELETED and BOOKMARK. An ERROR event is raised as an `APIError` (`Gone` if the resource
     version is too old), a broken stream as `Unreachable`. An unreadable object is logged and skipped, so that the other
-    objects are still reported. Its deletion is reported by name.
+    objects are still reported. The deletion of such an object is reported by its name.
 
     Until an event is consumed, only a small part of the stream is read ahead, and the server waits. A watch is used on
     one event loop.
@@ -88,7 +88,10 @@ class Watch(Generic[T]):
         self.close()
 
     async def _event(self, line: bytes) -> tuple[str, T] | None:
-        """Return the event in a line; None if its object is left out. Raises msgspec.DecodeError for another line."""
+        """Return the event in a line; None if its object is left out.
+
+        Raises msgspec.DecodeError if the line has no event.
+        """
         if len(line) > MOST_BYTES:
             return await self._unreadable(line, ValueError(f"it has more than {MOST_BYTES} bytes"))
         try:
@@ -143,8 +146,8 @@ async def _share_loop(line: bytes) -> None:
 class LineCutter:
     """Splits chunks of any size into complete lines; empty lines and an unfinished last line are left out.
 
-    Parts of a long line are joined once, when it is complete. A line of more than `most_bytes` is truncated to
-    slightly more than `most_bytes`.
+    Parts of a long line are joined only once, when the line is complete. A line of more than `most_bytes` is truncated
+    to slightly more than `most_bytes`.
     """
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:

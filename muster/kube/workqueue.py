@@ -70,7 +70,7 @@ class WorkQueue(Generic[K]):
         return len(self._ready)
 
     def add(self, key: K, *, first: bool = False) -> None:
-        """Add a key; with `first`, before the other keys of its group, unless it is already queued."""
+        """Add a key, unless it is already queued; with `first`, before the other keys of its group."""
         with self._changed:
             self._add(key, first=first)
 
@@ -173,8 +173,8 @@ class WorkQueue(Generic[K]):
 class GroupQueue(Generic[K]):
     """Queued keys, taken from each group (`group_of`) alternately. Not thread-safe.
 
-    Groups without keys in progress come first; among equals, the group that has waited longest. The cost of each
-    operation does not depend on the number of keys and groups.
+    Groups without keys in progress come first. Among them, and among all others, the group that has waited longest
+    comes first. The cost of each operation does not depend on the number of keys and groups.
     """
 
     def __init__(self, group_of: Callable[[K], Hashable]) -> None:
@@ -192,7 +192,7 @@ class GroupQueue(Generic[K]):
         return self._length
 
     def add(self, key: K, *, first: bool = False) -> None:
-        """Add a key after the others of its group; with `first`, only after other keys that were added with `first`."""
+        """Add a key as the last one of its group; with `first`, after only the keys that were added with `first`."""
         group = self._group_of(key)
         groups = self._busy if group in self._in_work else self._idle
         groups.setdefault(group, (deque(), deque()))[0 if first else 1].append(key)

@@ -17,7 +17,7 @@ REQUEST_S = 10.0
 """Maximum time from the first byte of a request to the last."""
 ANSWER_S = 10.0
 """Maximum time for a client to receive a response, counted from when the server must wait for the client. Over TLS,
-uvloop buffers the whole response, so the client has as long as a connection may be idle."""
+uvloop buffers the whole response, so the client has the time for which a connection may be idle."""
 LINGER_S = 0.3
 """Time for which idle connections stay open when the server stops, so that a request that is already on its way is
 still answered."""
@@ -117,12 +117,12 @@ class BoundedConnection(HttpToolsProtocol):
         self._answer = self.loop.call_later(ANSWER_S, self.drop, "answer")
 
     def resume_writing(self) -> None:
-        """Stop the timer of a response, because the client has received enough of it."""
+        """Stop the timer of a response, because the client has received enough of the response."""
         super().resume_writing()
         _stop(self._answer)
 
     def shutdown(self) -> None:
-        """Close the connection after its response; soon if no request is in progress."""
+        """Close the connection after its current response, or soon if no request is in progress."""
         self._leaving = True
         if self._is_idle:
             self.loop.call_later(LINGER_S, self._leave)
@@ -140,7 +140,7 @@ class BoundedConnection(HttpToolsProtocol):
         return self._is_idle or self.cycle.more_body
 
     def drop(self, reason: str) -> None:
-        """Close the connection at once, and count it under this reason."""
+        """Close the connection at once, and count it in the metric with this reason."""
         DROPPED.labels(reason).inc()
         self.transport.abort()
 

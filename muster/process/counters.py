@@ -8,8 +8,8 @@ from prometheus_client import Counter
 def from_zero(counter: Counter, values: Iterable[str], *before: str) -> None:
     """Start a counter at zero for these values of its last label; `before` has the values of its other labels.
 
-    If a sample first appeared with the first event, it would start at one. Prometheus would not see an increase, and no
-    alert would fire.
+    If a sample appeared only with the first event, its first value would be one. Prometheus would then see no increase,
+    and no alert would fire.
     """
     for value in values:
         counter.labels(*before, value)

@@ -32,7 +32,7 @@ PAGES: Final = ("/debug", THREADS, TASKS)
 
 
 class Debug:
-    """Debug pages of one process, which show its `options`, and the numbers of its objects, as `sizes` returns them.
+    """Debug pages of one process, which show its `options`, and its numbers of objects, as `sizes` returns them.
 
     `loop` returns the event loop whose tasks are shown; by default, the loop of the API client.
     """
@@ -82,7 +82,10 @@ def stacks() -> str:
 
 
 def waits(loop: asyncio.AbstractEventLoop) -> str:
-    """Return the stacks of an event loop's tasks, the innermost call last; equal stacks once, with their number."""
+    """Return the stacks of an event loop's tasks, the innermost call last.
+
+    Equal stacks are listed once, with their number.
+    """
     counts = Counter("".join(_places(task.get_coro())) for task in asyncio.all_tasks(loop))
     return "\n".join(f"{count} tasks\n{place}" for place, count in counts.most_common())
 
@@ -117,7 +120,7 @@ class Health:
     def add_liveness_check(self, name: str, check: Check) -> None:
         """Add a check for faults that only a restart of the process can fix.
 
-        Like any check, it must be fast and must not raise.
+        Like any check, a liveness check must be fast and must not raise.
         """
         self._liveness[name] = check
 
@@ -172,7 +175,7 @@ class StatusServer:
         log.info("status server started", host=self._host, port=self.port)
 
     def stop(self) -> None:
-        """End the thread and free the port; harmless if it was not started."""
+        """End the thread and free the port; do nothing if the server was not started."""
         if self._server:
             self._server.stop()
             self._server = None
@@ -208,7 +211,7 @@ def _response(reasons: Mapping[str, str]) -> Response:
 
 
 def _is_local(request: Request) -> bool:
-    """Return True for a request over loopback, by a name of this machine, which no web page can send."""
+    """Return True for a request over loopback that names this machine, because no web page can send such a request."""
     address = (request.scope["server"] or ("",))[0]
     named = host_of(request.headers.get("host", ""))
     return is_loopback(address) and is_loopback(named) and "origin" not in request.headers

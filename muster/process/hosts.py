@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 @lru_cache(256)
 def is_loopback(host: str) -> bool:
-    """Return True for a name or address that can only mean the machine itself, or the pod in a pod."""
+    """Return True for a name or address that can only mean the machine itself or, inside a pod, the pod."""
     if host == "localhost":
         return True
     try:

@@ -19,7 +19,7 @@ LAG = Histogram(
 
 
 class LoopLag:
-    """Measures the delay of one event loop once `follow` was called; `blocked` may be called from any thread."""
+    """Meter of the delay of one event loop, from the call of `follow` on; any thread may call `blocked`."""
 
     def __init__(self, monotonic_s: Callable[[], float] = time.monotonic) -> None:
         self._monotonic_s = monotonic_s

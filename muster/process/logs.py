@@ -34,7 +34,7 @@ def harmless(text: str) -> str:
 
 
 def show_uncaught(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Write a traceback like Python, but with control characters escaped, because a message may quote a tenant."""
+    """Write a traceback like Python, but escape control characters, because a message may quote text of a tenant."""
     sys.stderr.write(harmless("".join(traceback.format_exception(kind, error, trace))))
 
 
@@ -94,10 +94,13 @@ def _shared(process: str) -> list[Processor]:
 
 
 def _encode(event: EventDict, **_: Any) -> str:
-    """Encode a line as JSON, and other values by their repr, because logging must never fail."""
+    """Encode a line as JSON.
+
+    Values that JSON does not know are written by their repr, because logging must never fail.
+    """
     return harmless(msgspec.json.encode(event, enc_hook=repr).decode())
 
 
 def _harmless_values(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """Return the event with values that are safe in a terminal; values other than texts are shown by their repr."""
+    """Return the event with values that are safe in a terminal; values that are not texts are shown by their repr."""
     return {key: harmless(value) if isinstance(value, str) else value for key, value in event.items()}

@@ -1,7 +1,7 @@
 """Limits on the C library's unused memory (glibc only), and on the length of garbage collections.
 
-For a moment, a list of 50,000 pods is in memory twice, as bytes and as objects. By default, each thread that allocates
-memory gets its own pool, which never shrinks.
+While a list of 50,000 pods is decoded, it is in memory twice, as bytes and as objects. By default, each thread that
+allocates memory gets its own pool, which never shrinks.
 """
 
 import ctypes

@@ -119,7 +119,7 @@ def serve(
 
 
 def _in_worker(app: flask.Flask, threads: int, on_start: Callable[[], None], on_stop: Callable[[], None]) -> Router:
-    """Return the app in the form in which the worker serves it."""
+    """Return the app, wrapped in the form in which the worker serves it."""
 
     @asynccontextmanager
     async def life(_: Router) -> AsyncIterator[None]:
@@ -138,7 +138,7 @@ def _in_worker(app: flask.Flask, threads: int, on_start: Callable[[], None], on_
 def _tie(master_pid: int) -> None:
     """Make the kernel end the worker when its master ends.
 
-    If the master was killed, the worker would otherwise continue to run for some seconds beside its successor.
+    Otherwise the worker of a killed master would continue to run for some seconds beside its successor.
     """
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

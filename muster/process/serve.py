@@ -26,8 +26,8 @@ from muster.process.tls import ServerTLS
 log = structlog.get_logger()
 
 IDLE_S: Final = 120
-"""Time after which an idle connection is closed. It exceeds the 90 s after which Go's clients close theirs, because the
-server must not close a connection first."""
+"""Time after which an idle connection is closed. This time is longer than the 90 s after which Go's clients close idle
+connections, because the server must not close a connection first."""
 GRACE_S: Final = 5
 """Maximum time for requests in progress once the server is stopping."""
 BACKLOG: Final = 4096
@@ -65,7 +65,10 @@ def listen(host: str, port: int) -> socket.socket:
 
 @asynccontextmanager
 async def serving(app: ASGIApp, listening: socket.socket, tls: ServerTLS | None = None) -> AsyncIterator[Any]:
-    """Serve on the running loop, and finish requests in progress at the end; yields the server's task."""
+    """Serve on the running loop within an `async with` block, and finish requests in progress at its end.
+
+    Yields the server's task.
+    """
     server = _Server(uvicorn.Config(app, lifespan="off", **settings(tls)))
     task = asyncio.create_task(server.serve([listening]))
     try:
@@ -124,7 +127,7 @@ def run(
 class Threaded:
     """Server of an app in a daemon thread, on sockets that it closes at the end.
 
-    Start it after a fork, never before, because threads do not survive a fork.
+    Start this server after a fork, never before, because threads do not survive a fork.
     """
 
     def __init__(self, name: str, app: ASGIApp, listening: list[socket.socket], tls: ServerTLS | None = None) -> None:

@@ -49,7 +49,7 @@ class SettingsError(ValueError):
 def read(text: str, wanted: type[S]) -> S:
     """Return the settings in a file.
 
-    Raises SettingsError with all errors in single fields. If there are none, it reports all errors in combinations of
+    Raises SettingsError with all errors in single fields or, if there are none, with all errors in combinations of
     fields.
     """
     try:
@@ -156,7 +156,7 @@ _NUMBERS: Final = ("a whole number", "a number")
 
 
 def mistakes(document: Any, shape: type, path: str) -> list[FieldError]:
-    """Return the errors in a `document` that should have this `shape` (a Struct), including unknown fields."""
+    """Return the errors, including unknown fields, in a `document` that should match the Struct `shape`."""
     return list(_mistakes(document, inspect.type_info(shape), path))
 
 

@@ -17,7 +17,7 @@ log = structlog.get_logger()
 
 
 class FileError(ValueError):
-    """A file cannot be used; the message names the file and the reason, and shows no part of a key."""
+    """Raised if a file cannot be used; the message names the file and the reason, and shows no part of a key."""
 
 
 class Files(NamedTuple):
@@ -28,7 +28,7 @@ class Files(NamedTuple):
     client_ca: Path | None = None
 
     def stamp(self) -> tuple[tuple[int, int, int] | None, ...]:
-        """Return a value that changes with the files and their content; None stands for a missing file."""
+        """Return a value that changes if a file or its content changes; it contains None for a missing file."""
         return tuple(_stamp(file) for file in self if file)
 
 
@@ -44,7 +44,7 @@ class ServerTLS:
 
     The server uses `context`. Each handshake checks the files, and continues with a context for their current content.
     If the files cannot be used (e.g. because only one of them has been written yet), the last usable content stays in
-    use. Without any, handshakes fail.
+    use. If there has been no usable content yet, handshakes fail.
     """
 
     def __init__(self, files: Files) -> None:
@@ -62,7 +62,7 @@ class ServerTLS:
     def ends_s(self) -> float:
         """Return the expiry time of the certificate for new connections, in seconds since the epoch.
 
-        Returns 0 without a certificate.
+        Returns 0 if there is no certificate.
         """
         shown = self._now()
         return shown.ends_s if shown else 0.0

@@ -48,7 +48,7 @@ class Spans:
 
     @property
     def on(self) -> bool:
-        """True if spans are sent and not dropped."""
+        """True if spans are sent; False if they are dropped."""
         return self._processor is not None
 
     def send(self, process: str, processor: "SpanProcessor") -> None:
@@ -98,7 +98,7 @@ SPANS: Final = Spans()
 
 
 class TracingError(ValueError):
-    """The settings enable traces, but a required package is not installed; the message has the remedy."""
+    """Raised if the settings enable traces but a required package is not installed; the message names the remedy."""
 
 
 def check_endpoint(endpoint: str) -> None:
@@ -110,8 +110,8 @@ def check_endpoint(endpoint: str) -> None:
 def configure(process: str, endpoint: str) -> None:
     """Send spans to the OTLP/HTTP endpoint in the settings or the environment, if there is one.
 
-    Call this after a fork, where threads survive. Raises TracingError like `check_endpoint`. If only the environment
-    names an endpoint, which many programs may share, a missing package is only logged.
+    Call this after a fork, because threads do not survive a fork. Raises TracingError like `check_endpoint`. If only
+    the environment names an endpoint, which many programs may share, a missing package is only logged.
     """
     check_endpoint(endpoint)
     wanted = endpoint or os.environ.get(ENDPOINT_VARIABLE, "")
@@ -130,7 +130,7 @@ def configure(process: str, endpoint: str) -> None:
 
 
 def _installed() -> bool:
-    """Return True if the packages are installed; `find_spec` raises where a parent package is missing."""
+    """Return True if the packages are installed; `find_spec` raises an error if a parent package is missing."""
     try:
         return all(importlib.util.find_spec(name) for name in _PACKAGES)
     except ModuleNotFoundError:

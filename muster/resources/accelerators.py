@@ -33,7 +33,7 @@ Claims = Callable[[PodResourceClaim], DeviceClaim | None]
 
 
 def no_claims(_claim: PodResourceClaim) -> DeviceClaim | None:
-    """Return None: for callers that cannot read claims."""
+    """Return None, in place of a function that reads claims, for callers that cannot read them."""
     return None
 
 
@@ -100,9 +100,9 @@ def _shared(container: Container, spec: PodSpec, annotations: Mapping[str, str])
 
 
 def _claimed(container: Container, spec: PodSpec, claims: Claims) -> Iterator[tuple[bool, int | None]]:
-    """Yield a pair for each request that the container uses: True if it is for accelerators, and the number of devices.
+    """Yield a pair for each request that the container uses: True for accelerators, and the number of devices.
 
-    The number is None if it is unknown.
+    The number of devices is None if it is unknown.
     """
     entries = {each.name: each for each in spec.resource_claims}
     for used in container.resources.claims:
@@ -115,7 +115,10 @@ def _claimed(container: Container, spec: PodSpec, claims: Claims) -> Iterator[tu
 
 
 def _devices(request: DeviceRequest) -> tuple[bool, int | None]:
-    """Return True if a request is for accelerators, and the number of devices. Alternatives may differ in both."""
+    """Return True if a request is for accelerators, and the number of devices.
+
+    Alternatives may differ in kind and number.
+    """
     exact = [request.exactly] if request.exactly else request.first_available
     counts = {0 if each.admin_access else None if each.allocation_mode == ALL else max(1, each.count) for each in exact}
     of_accelerators = any(part in each.device_class_name.lower() for each in exact for part in _CLASSES)

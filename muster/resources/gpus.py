@@ -1,8 +1,8 @@
 """Fractions of GPUs that pods request: KAI-Scheduler's annotations, and Volcano's resource for GPU memory. Pure.
 
-KAI-Scheduler: `gpu-fraction` ("0.5") or `gpu-memory` (MiB, or with a unit) of one device, or of each of
-`gpu-fraction-num-devices` devices. Volcano: `volcano.sh/gpu-memory` (MiB of one device) as a limit of the containers,
-and `volcano.sh/gpu-number` (whole devices). Portions are counted in thousandths of a device.
+KAI-Scheduler's annotations are `gpu-fraction` ("0.5") or `gpu-memory` (MiB, or with a unit), for one device or for each
+of `gpu-fraction-num-devices` devices. Volcano's resources are `volcano.sh/gpu-memory` (MiB of one device) as a limit of
+the containers, and `volcano.sh/gpu-number` (whole devices). Portions are counted in thousandths of a device.
 """
 
 import re
@@ -53,8 +53,8 @@ class GpuShare:
 def share_of(annotations: Mapping[str, str], requests: Vector) -> GpuShare | None:
     """Return the GPU share that a pod requests, if any; raises a ValueError that names unreadable annotations.
 
-    Until a pod is bound, users can change its annotations, but not its requests. So annotations have no effect if the
-    pod requests whole GPUs, and Volcano's resource takes precedence over them.
+    Until a pod is bound, users can change its annotations, but not its requests. Therefore the annotations have no
+    effect if the pod requests whole GPUs, and Volcano's resource takes precedence over annotations.
     """
     if any(requests.get(whole, 0) > 0 for whole in _WHOLE):
         return None
@@ -73,7 +73,7 @@ def share_of(annotations: Mapping[str, str], requests: Vector) -> GpuShare | Non
 
 
 def asking_for(share: GpuShare | None, annotations: Mapping[str, str]) -> dict[str, str] | None:
-    """Return annotations that request exactly this GPU share; None if the present ones already do."""
+    """Return annotations that request exactly this GPU share; None if the current annotations already request it."""
     wanted: dict[str, str] = {}
     if share is not None and not share.by_resource:
         wanted = (
@@ -88,7 +88,7 @@ def asking_for(share: GpuShare | None, annotations: Mapping[str, str]) -> dict[s
 
 
 def share_errors(annotations: Mapping[str, str], spec: PodSpec, path: str, spec_path: str) -> Iterator[FieldError]:
-    """Yield the errors of a pod or template that requests GPU fractions; paths are as users see them."""
+    """Yield the errors of a pod or template that requests GPU fractions, with field paths of the user's object."""
     yield from _read_errors(annotations, path)
     asked = [name for name in (names.GPU_FRACTION, names.GPU_SHARE_MEMORY) if name in annotations]
     try:
@@ -161,8 +161,8 @@ def _memory(text: str) -> int:
 def counted(pod: Pod) -> Vector:
     """Return a bound pod's resources for its queue, with the GPU fraction that was recorded at its binding.
 
-    Only the recorded fraction counts, not the requested one, because the pod got no more than this. Raises a ValueError
-    that names an invalid quantity.
+    Only the recorded fraction is counted, because the pod got no more than this fraction, whatever it requests now.
+    Raises a ValueError that names an invalid quantity.
     """
     requests, annotations = requests_on_node(pod), pod.metadata.annotations
     devices = len(given_devices(annotations))

@@ -58,7 +58,7 @@ _KEY = re.compile(r"(?P<bare>!?)\s*(?P<key>[^\s,=!()]+)")
 
 @lru_cache(KNOWN_TEXTS)
 def read_selector(text: str) -> Requirements:
-    """Return the conditions of a selector in kubectl's text form; raises ValueError that describes an error."""
+    """Return the conditions of a selector in kubectl's text form; raises a ValueError that describes the error."""
     if not text.strip():
         return ()
     return tuple(_read_requirement(part) for part in _parts(text))

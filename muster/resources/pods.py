@@ -1,8 +1,9 @@
 """Requests of a pod, computed as in kube-scheduler, usage of a quota by a pod, and a node's allocatable resources.
 
-All functions are pure. Init containers run one after another, before the containers, so their maximum counts, not their
-sum. A sidecar (an init container that always restarts) keeps running, so it counts with the containers and with later
-init containers. Pod-level resources replace the sum of the containers; the overhead of the runtime class is added.
+All functions are pure. Init containers run one after another, before the containers, so their maximum is counted and
+not their sum. A sidecar (an init container that always restarts) keeps running, so it counts with the containers and
+with later init containers. Pod-level resources replace the sum of the containers; the overhead of the runtime class is
+added.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,7 +18,7 @@ _HUGE_PAGES = "hugepages-"
 
 
 def pod_requests(spec: PodSpec) -> Vector:
-    """Return the requests of the pod, always with one of `pods`; raises ValueError that names an invalid quantity."""
+    """Return the requests of the pod, including 1 of the resource `pods`; a ValueError names an invalid quantity."""
     return _total(spec, lambda container: _requests(container.resources), {})
 
 
@@ -54,8 +55,8 @@ def requests_on_node(pod: Pod) -> Vector:
     """Return the resources that a pod uses on its node; during a resize, the larger of old and new ones count.
 
     kube-scheduler up to 1.36 adds up, over the containers, the maximum of requested, allocated and actual resources.
-    Requested resources do not count if the kubelet reports that the resize is infeasible. Since 1.37, kube-scheduler
-    takes the maximum of the three sums. It is smaller if some containers grow while others shrink. This function
+    Requested resources are not counted if the kubelet reports that the resize is infeasible. Since 1.37, kube-scheduler
+    takes the maximum of the three sums, which is smaller if some containers grow while others shrink. This function
     returns the larger value, which is safe for both versions.
     """
     on_node = amounts_on_node(pod)
@@ -77,7 +78,7 @@ def requests_on_node(pod: Pod) -> Vector:
 
 
 def _total(spec: PodSpec, of: Callable[[Container], Vector], whole: Vector, *, infeasible: bool = False) -> Vector:
-    """Return the containers' sum or the pod-level resources (actual ones: `whole`), plus overhead and one of `pods`."""
+    """Return the sum over containers or the pod-level resources (actual: `whole`), plus overhead and one of `pods`."""
     result = _container_requests(spec, of)
     if spec.resources:
         wanted, has = _pod_level_requests(spec.resources, result), _of_pods(whole)
@@ -177,7 +178,7 @@ def pod_usage(spec: PodSpec) -> PodUsage:
 def _limits_as_requests(spec: PodSpec) -> PodSpec:
     """Return the pod spec with limits in place of requests, because both are added up in the same way.
 
-    Overhead counts only for resources that some container limits.
+    The pod's overhead is added only for resources for which at least one container has a limit.
     """
     limited = {name for container in (*spec.containers, *spec.init_containers) for name in container.resources.limits}
     return structs.replace(

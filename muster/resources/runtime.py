@@ -24,7 +24,7 @@ _BUDGET = re.compile(r"([0-9]+) in (\S+)")
 def parse_duration_ns(text: str) -> int:
     """Return a duration in whole nanoseconds, so that all spellings of it are equal; ValueError explains the format.
 
-    Negative durations raise the error too, although Go and the schema allow them.
+    Negative durations are errors too, although Go and the schema allow them.
     """
     if len(text) > _MAX_CHARS or not _DURATION.fullmatch(text):
         raise ValueError(f"{text!r} is not a duration; write it like 30s, 5m or 1h30m")
@@ -95,14 +95,16 @@ def runtime_of(annotations: Mapping[str, str], active_deadline_seconds: int | No
 def declared_s(annotations: Mapping[str, str]) -> float | None:
     """Return the seconds in the annotation `muster.dev/expected-runtime`; None without the annotation.
 
-    A text that is not a duration, a time of 0, and a time above the limit are ignored.
+    An annotation that is not a duration, is 0, or is above the limit is ignored.
     """
     seconds = readable_duration_s(annotations.get(EXPECTED_RUNTIME))
     return seconds if seconds and 0 < seconds <= SECONDS.value else None
 
 
 def notice_s(text: str | None) -> float | None:
-    """Return the seconds of an eviction notice (`muster.dev/evict-notice`, or a queue's maximum); None for none.
+    """Return the length of an eviction notice in seconds (`muster.dev/evict-notice`, or a queue's maximum).
+
+    The result is None without a valid annotation.
 
     A notice period longer than the limit is capped at the limit. With 0, a queue disables eviction notices.
     """
@@ -137,7 +139,7 @@ class RestartBudget:
 
 
 def restart_budget(annotations: Mapping[str, str]) -> RestartBudget | None:
-    """Return the budget in the annotation `muster.dev/restart-budget` (`5 in 1h`); None if it is missing or invalid."""
+    """Return the budget in the annotation `muster.dev/restart-budget` (`5 in 1h`); None if missing or invalid."""
     text = annotations.get(RESTART_BUDGET, "")
     found = _BUDGET.fullmatch(text.strip()) if len(text) <= _MAX_CHARS else None
     if found is None:

@@ -24,7 +24,7 @@ HYPER_NODES = "hypernodes"
 LAYERS = 3
 """Maximum number of layers of slices, as in Kueue."""
 Level = str | int
-"""A label key or a tierName; a number is a tier, and allows every lower tier."""
+"""A level of a topology: a label key or a tierName, or a number, which stands for this tier and all lower ones."""
 _KEY = re.compile(r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 
@@ -39,7 +39,7 @@ class Nearness:
     """Level of the domain that must contain all pods; the pods wait until there is such a domain. A smaller domain is
     also accepted."""
     preferred: Level | None = None
-    """Level at which the pods are close enough to each other; None for as close as possible."""
+    """Level at which the pods are close enough to each other; None if they should be as close as possible."""
     anywhere: bool = False
     """True for Kueue's mode "unconstrained": any nodes, preferably in domains with little free capacity."""
 
@@ -117,7 +117,7 @@ def _with_kueues(own: Nearness, kueue: Nearness) -> Nearness:
 def of_gang(annotations: Mapping[str, str]) -> Nearness:
     """Return the requests in the annotations `muster.dev/topology…` of a gang's PodGroup, or of pods.
 
-    KAI-Scheduler's annotations of the same meaning count if Muster's are missing.
+    KAI-Scheduler's annotations of the same meaning are used if Muster's are missing.
     """
     topology = annotations.get(names.TOPOLOGY, "")
     keys = zip(names.TOPOLOGY_NEAR_KEYS, names.KAI_NEAR_KEYS, strict=True)

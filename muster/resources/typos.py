@@ -5,7 +5,7 @@ from difflib import get_close_matches
 from typing import Final
 
 EVERYWHERE: Final = frozenset({"cpu", "memory", "pods", "ephemeral-storage"})
-"""Resources of every node, even if the node does not list them."""
+"""Resources that every node has, even if the node does not list them."""
 _CLOSE: Final = 0.7
 _LONGEST: Final = 253 + 1 + 63
 """Maximum length of a domain, a slash and a name, in characters."""

@@ -21,7 +21,7 @@ WHOLE = 1000
 
 
 def unit(resource: str) -> int:
-    """Return the number that stands for one whole unit of a resource in a vector."""
+    """Return the number that represents one unit of a resource in a vector: 1000 for CPU and GPUs, otherwise 1."""
     return WHOLE if resource in MILLI else 1
 
 

@@ -19,7 +19,7 @@ class RuntimePlugin(Protocol):
 
 @runtime_checkable
 class CustomValidation(RuntimePlugin, Protocol):
-    """Checks a workload when it is submitted."""
+    """Protocol of plugins that check a workload when it is submitted."""
 
     def validate(self, info: Info) -> Findings:
         """Return all errors and warnings about the workload, with field paths."""
@@ -27,17 +27,20 @@ class CustomValidation(RuntimePlugin, Protocol):
 
 @runtime_checkable
 class EnforceMLPolicy(RuntimePlugin, Protocol):
-    """Sets pod counts, slots, environment variables and ports for one framework."""
+    """Protocol of plugins that set pod counts, slots, environment variables and ports for one framework."""
 
     framework: str
 
     def enforce_ml_policy(self, info: Info) -> None:
-        """Change `info`. Called only for the plugin's framework; host names are not known yet, so use `info.Late`."""
+        """Change `info`.
+
+        The method is called only for the plugin's framework. Host names are not known yet, so use `info.Late`.
+        """
 
 
 @runtime_checkable
 class EnforcePodGroupPolicy(RuntimePlugin, Protocol):
-    """Marks the pods as members of a gang."""
+    """Protocol of plugins that mark the pods as members of a gang."""
 
     def enforce_pod_group_policy(self, info: Info) -> None:
         """Set the gang of `info`, and the labels or annotations that make its pods members."""
@@ -45,7 +48,7 @@ class EnforcePodGroupPolicy(RuntimePlugin, Protocol):
 
 @runtime_checkable
 class EnforcePodSpec(RuntimePlugin, Protocol):
-    """Adds to pods what depends neither on the framework nor on the gang."""
+    """Protocol of plugins that make additions to pods which depend neither on the framework nor on the gang."""
 
     def enforce_pod_spec(self, info: Info) -> None:
         """Change the pod sets of `info`; called for every workload."""
@@ -53,7 +56,7 @@ class EnforcePodSpec(RuntimePlugin, Protocol):
 
 @runtime_checkable
 class PodNetwork(RuntimePlugin, Protocol):
-    """Sets the host names of the pods."""
+    """Protocol of plugins that set the host names of the pods."""
 
     def identify_pod_network(self, info: Info) -> None:
         """Change `hosts` and `subdomain` of the pod sets in `info`."""
@@ -61,15 +64,15 @@ class PodNetwork(RuntimePlugin, Protocol):
 
 @runtime_checkable
 class ComponentBuilder(RuntimePlugin, Protocol):
-    """Builds the objects that a workload needs besides its pods, and the objects that create its pods."""
+    """Protocol of plugins that build objects that create the pods, or that the workload needs besides them."""
 
     def build(self, plan: Plan) -> Iterable[Component]:
-        """Return objects that are ready to be applied; none for plans that do not concern this plugin."""
+        """Return objects that are ready to be applied; no objects for plans that do not concern this plugin."""
 
 
 @runtime_checkable
 class WatchExtension(RuntimePlugin, Protocol):
-    """Names the kinds of objects whose changes affect the plugin's workloads."""
+    """Protocol of plugins that name the kinds of objects whose changes affect their workloads."""
 
     def watched(self) -> Iterable[str]:
         """Return kinds as `plural.group` (`configmaps` for the core group)."""
@@ -77,7 +80,7 @@ class WatchExtension(RuntimePlugin, Protocol):
 
 @runtime_checkable
 class TrainJobStatusPlugin(RuntimePlugin, Protocol):
-    """Computes the status of a workload from its components; at most one plugin may implement this."""
+    """Protocol of the plugin that computes the status of a workload from its components; there is at most one."""
 
     def status(self, components: Iterable[Mapping[str, Any]]) -> Mapping[str, Any] | None:
         """Return the status, or None if it is still unknown."""
@@ -113,7 +116,10 @@ class Framework:
         return findings
 
     def plan(self, info: Info) -> Plan:
-        """Run ML policy, pod-group policy, pods and network in this order; the first InvalidFieldError ends the run."""
+        """Run the plugins for ML policy, pod-group policy, pods and network, in this order, and return the plan.
+
+        The first InvalidFieldError ends the run.
+        """
         self.prepared(info)
         for policy in self.ml_policies:
             if policy.framework == info.framework:

@@ -98,11 +98,11 @@ class PodSet:
     """Pods of one shape, described by the owner's adapter or the runtime; see also `PodSetPlan`.
 
     `rank` is the source from which a member learns its own rank. `hosts` returns the host names of a number of pods, in
-    rank order. `target` is the container that runs the framework; None in other pods. `template` is the spec of the
+    rank order. `target` is the container that runs the framework; None for other pods. `template` is the spec of the
     pods as JSON. `own_rank` is the rank of the pod that is being admitted; None if a template describes the pods.
     `inits` are functions that return an init container (or None) once the pod network is known. `given_annotations` are
-    the pods' own, `claims` finds the requests of their claims, and `more_accelerators` are resources that settings
-    name.
+    the annotations that the pods have already, `claims` finds the requests of the pods' claims, and `more_accelerators`
+    are additional accelerators that settings name.
     """
 
     name: str
@@ -130,7 +130,10 @@ class PodSet:
 
     @property
     def endpoints(self) -> Endpoints:
-        """The host name of each pod. In the ML policy phase, use `Late`: the network is known later."""
+        """The host name of each pod.
+
+        In the ML policy phase, use a `Late` value, because the network is known only later.
+        """
         return self.hosts(self.count)
 
     @property
@@ -159,7 +162,7 @@ class PodSet:
         return max(1, -(-requests.get(CPU, 0) // WHOLE))
 
     def port(self, number: int) -> None:
-        """Open a TCP port in the container that runs the framework, unless a container of the pod has it already.
+        """Open a TCP port in the container that runs the framework, unless a container already opens it.
 
         On the host's network, two containers must not have the same port. In other pods, it suffices if one container
         has the port.
@@ -234,7 +237,7 @@ class Info:
         return self.settings.get(key)
 
     def leader(self) -> Value:
-        """Return the host name of rank 0; "" while there are no pods. Use it in a `Late`."""
+        """Return the host name of rank 0; "" while there are no pods. Use this method in a `Late`."""
         return next((pod_set.endpoints[0] for pod_set in self.trainers if pod_set.count), "")
 
     def pod_set(self, name: str) -> PodSet | None:

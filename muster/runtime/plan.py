@@ -14,8 +14,8 @@ from muster.runtime.settings import Setting
 from muster.workloads.adapter import FieldPath, Owner, Value
 
 Role = Literal["trainer", "launcher", "dataset-initializer", "model-initializer", "other"]
-"""Role of a pod set: its pods train (with at least one rank each), launch processes by mpirun, fetch data, or have
-another role."""
+"""Role of a pod set: its pods train (each with at least one rank), launch processes by mpirun, fetch data, or do
+something else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +108,8 @@ class PodSetPlan:
 
     `slots` is None if the pods run no processes of the framework, or if their number is only known inside the pod.
     `jobs` is the number of Jobs over which a JobSet spreads the pods. `requests` are one pod's requests, including
-    limits. `after` names other pod sets that must be Ready or Complete before pods of this one are created. `searches`
-    are further DNS search domains. `inits` run after the pod's own init containers.
+    limits. `after` names other pod sets that must be Ready or Complete before pods of this pod set are created.
+    `searches` are further DNS search domains. `inits` run after the pod's own init containers.
     """
 
     name: str
@@ -137,7 +137,7 @@ class PodSetPlan:
 class GangShape:
     """The pods of a workload that start together.
 
-    `pod_sets` names the members' pod sets; `minimum` only counts members that exist from the beginning.
+    `pod_sets` lists the names of the members' pod sets. `minimum` includes only members that exist from the beginning.
     """
 
     plugin: str
@@ -178,9 +178,9 @@ KeyKind = Literal["ed25519", "ecdsa"]
 class Component:
     """One object, ready to apply (by server-side apply).
 
-    All components of a `stage` must be done (Jobs complete, other objects applied) before the next stage begins. With
-    `once`, the object is created if it does not exist, and is never changed. With `keys`, it is an SSH Secret whose
-    data are missing, because this package uses no random numbers; `certs.ssh` generates them.
+    All components of a `stage` must be finished (Jobs complete, other objects applied) before the next stage begins.
+    With `once`, the object is created if it does not exist, and is never changed. With `keys`, it is an SSH Secret
+    whose data are missing, because this package uses no random numbers; `certs.ssh` generates them.
     """
 
     manifest: Mapping[str, Any]

@@ -63,7 +63,7 @@ def annotation(key: str) -> str:
 
 
 def from_annotations(*layers: tuple[str, Mapping[str, str]]) -> dict[str, Setting]:
-    """Return settings from layers of (path, annotations); the first layer that has a setting takes precedence."""
+    """Return the settings in layers of (path, annotations). The first layer that has a setting takes precedence."""
     result: dict[str, Setting] = {}
     for path, annotations in layers:
         for key in KEYS:

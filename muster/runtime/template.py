@@ -1,6 +1,6 @@
 """Merging of a TrainJob into its runtime's template, and of the plan of a pod set into its pods' template.
 
-Merging follows Kubernetes' strategic merge, for these fields.
+Merging follows Kubernetes' strategic merge, for the fields that Muster merges.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -61,7 +61,7 @@ def patched(base: Mapping[str, Any], patch: Mapping[str, Any]) -> JSON:
 def with_trainer(
     container: Mapping[str, Any], trainer: Trainer, *, command: bool = True, resources: bool = True
 ) -> JSON:
-    """Return container `node` with the fields that the TrainJob sets; other fields stay unchanged."""
+    """Return the container `node` with the fields that the TrainJob sets; other fields stay unchanged."""
     result = dict(container)
     if trainer.image:
         result["image"] = trainer.image
@@ -85,7 +85,7 @@ def with_resources(base: Mapping[str, Any], extra: Mapping[str, Any]) -> JSON:
 
 
 _ACCOUNT = "default"
-"""Service account to name explicitly in pods that name none."""
+"""Service account that is named explicitly in pods which name none."""
 
 
 def planned(template: Mapping[str, Any], pod_set: PodSetPlan) -> JSON:

@@ -192,7 +192,10 @@ def _wire(variable: JSON) -> EnvVar:
 
 
 def _pod_sets(base: JSON, runtime: Runtime, framework: str, nodes: int | None) -> list[PodSet]:
-    """Return the pod sets of a JobSet spec; with a startup order, each waits until the previous one is ready."""
+    """Return the pod sets of a JobSet spec.
+
+    With a startup order, each pod set waits until the previous one is ready.
+    """
     pod_sets = [_pod_set(job, runtime, framework, nodes) for job in base.get("replicatedJobs") or []]
     if (base.get("startupPolicy") or {}).get("startupPolicyOrder") == "InOrder":
         for before, pod_set in pairwise(pod_sets):
@@ -236,7 +239,7 @@ def _role(job: JSON, framework: str) -> Role:
 
 
 def _node_count(job: JSON, role: Role, runtime: Runtime, framework: str, nodes: int | None) -> int:
-    """Return the number of nodes for the pod set that trains; for others, the template's number."""
+    """Return the number of nodes for the pod set that trains; for other pod sets, the number in the template."""
     policy = runtime.spec.ml_policy
     spec = job["template"].get("spec") or {}
     parallelism = int(1 if spec.get("parallelism") is None else spec["parallelism"])

@@ -1,8 +1,9 @@
 """Inherited settings of queues in their tree: the namespaces that may use them, by selectors, and the node pool. Pure.
 
 A namespace may use a queue if the queue and every queue above it select the namespace; a queue without the annotation
-selects all, as in Volcano. An unreadable selector (admission was bypassed) selects no namespace: a typo must not admit
-namespaces that an administrator excluded. A namespace that is locked to a queue may use no other queue.
+selects all, as in Volcano. A selector that cannot be parsed, because admission was bypassed, selects no namespace: a
+typo must not admit namespaces that an administrator excluded. A namespace that is locked to a queue may use no other
+queue.
 
 The root queue of a tree names the node pool of all its queues, so that shares apply within a pool.
 """
@@ -76,7 +77,7 @@ def lineage(queue: str, get: Callable[[str], Queue | None]) -> Iterator[Queue]:
 
 
 def parent_names(queue: Queue) -> list[str]:
-    """Return the parent of a queue, by default the root; the root has none."""
+    """Return the parent of a queue, as a list: `root` if the queue names none; empty for `root` itself."""
     return [] if queue.metadata.name == names.ROOT_QUEUE else [queue.spec.parent or names.ROOT_QUEUE]
 
 

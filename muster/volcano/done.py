@@ -1,6 +1,6 @@
 """Members of a Volcano Job that have succeeded, as recorded in the Job's status.
 
-If a node is deleted, its succeeded pods are deleted too. Without the record, the Job would create them again. The
+If a node is deleted, its succeeded pods are deleted too. Without the record, the Job would create such pods again. The
 record is in `status.controlledResources`, Volcano's free-form map, so it also works with Volcano's own CRD. The record
 is valid for one version of the Job; without a valid record, only existing pods count as succeeded.
 """
@@ -23,7 +23,7 @@ class _Note(msgspec.Struct):
     version: int
     """Version of the Job for which the record is valid."""
     tasks: dict[str, str]
-    """Maps a task to indexes, such as `0-2,5`."""
+    """Maps a task to the indexes of its succeeded pods, such as `0-2,5`."""
 
 
 def done_slots(job: Job) -> frozenset[Slot]:

@@ -42,8 +42,8 @@ _BASIC = ("cpu", "memory", "ephemeral-storage")
 def safe_as(like: Mapping[str, Any]) -> Manifest:
     """Return the securityContext, CPU and memory of a container, for an init container in the same pod.
 
-    With these values, the pod needs no more than before, keeps its quality of service, and is not rejected by a
-    ResourceQuota or Pod Security. Devices are left out.
+    With these values, the pod needs no more resources than before, keeps its quality of service, and is not rejected by
+    a ResourceQuota or Pod Security. Devices are left out.
     """
     result: Manifest = {"securityContext": deepcopy(like["securityContext"])} if like.get("securityContext") else {}
     for kind in _AMOUNTS:
@@ -75,8 +75,8 @@ def add_port(container: Manifest, name: str, port: int) -> None:
 def open_port(manifest: Manifest, name: str, port: int, *, init: bool = False) -> None:
     """Open a port in every container, with `init` in the init containers too.
 
-    On the node's own network, only one container can have a port, so the first container opens it unless another one
-    has it.
+    On the node's own network, only one container can have a port. The first container then opens the port, unless
+    another container has it.
     """
     opening = containers(manifest, init=init)
     if manifest["spec"].get("hostNetwork"):
@@ -114,7 +114,10 @@ def folder(path: str) -> str:
 
 
 def of_root(spec: Mapping[str, Any], path: str) -> bool:
-    """Return True if root reads the ssh keys in this pod; without `runAsUser`, the folder of the keys decides."""
+    """Return True if root reads the ssh keys in this pod.
+
+    Without `runAsUser`, this depends on the folder of the keys.
+    """
     pod = mapping(spec.get("securityContext"))
     own = [mapping(mapping(each).get("securityContext")) for each in spec.get("containers") or []]
     users = {each.get("runAsUser", pod.get("runAsUser")) for each in own}

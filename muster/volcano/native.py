@@ -1,4 +1,4 @@
-"""Translation of gangs into Kubernetes' own PodGroups (scheduling.k8s.io), and of these into gangs.
+"""Translation of gangs into Kubernetes' own PodGroups (scheduling.k8s.io), and of such PodGroups into gangs.
 
 Pure functions, for code that creates native PodGroups, and for messages about either form of a gang.
 """
@@ -20,7 +20,7 @@ def is_gang(group: PodGroup) -> bool:
 def native_of(group: PodGroup) -> scheduling.NativePodGroup:
     """Return the native PodGroup of a gang, with its minimum and priority.
 
-    Preemption ends the whole gang or nothing.
+    In the native PodGroup, a preemption ends either the whole gang or none of its pods.
     """
     meta = group.metadata
     owner = OwnerReference.to(POD_GROUPS, meta, controller=True)

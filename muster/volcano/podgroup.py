@@ -40,7 +40,7 @@ def new_group(meta: ObjectMeta, spec: PodGroupSpec, scheduler: str, owner: Owner
 def spec_changes(existing: PodGroup, wanted: PodGroup, computed: Collection[str]) -> dict[str, Any]:
     """Return the part of a merge patch that updates these fields of a PodGroup's spec; empty if they are up to date.
 
-    Other clients may have written the other fields.
+    The patch has no other fields, because other clients may have written them.
     """
     # the wire type leaves a minimum of 0 out, but it must still be written over another minimum
     specs = [{"minMember": 0, **to_builtins(group.spec)} for group in (existing, wanted)]
@@ -95,7 +95,7 @@ def update(existing: PodGroup, wanted: PodGroup) -> dict[str, Any]:
 
 
 def _without(job: Job, later: Collection[str]) -> Job:
-    """Return the Job without these tasks; if its minimum covers all tasks' minimums, it is reduced by theirs."""
+    """Return the Job without these tasks. If its minimum covers the minimums of all tasks, it is reduced by theirs."""
     spec = job.spec
     tasks = [task for task in spec.tasks if task.name not in later]
     least = job_minimum(spec)

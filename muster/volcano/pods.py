@@ -31,8 +31,8 @@ _NUMA_POLICY = "volcano.sh/numa-topology-policy"
 def complete_pod(job: Job, slot: PodSlot, plugins: Iterable[JobPlugin]) -> Manifest:
     """Return the pod with the Job's volumes and the additions of its plugins, before it is pinned or gated.
 
-    A label of the pod records whether the review of the Job also covers the pod. This is not the case if its
-    annotations, from the template or plugins, need a review of their own.
+    A label of the pod records whether the review of the Job also covers the pod. The review of the Job does not cover a
+    pod whose annotations, from the template or plugins, need a review of their own.
     """
     manifest = pod(job, slot)
     mount(job, manifest)
@@ -146,8 +146,8 @@ def usable(placement: Placement | None, pod_group_uid: str) -> bool:
 def keeps_nodes(placement: Placement | None, group: ObjectMeta) -> bool:
     """Return True if nodes are held for members of this gang that were evicted because of a repair or a move.
 
-    Until these members are gone, the gang's placement names them as victims. After that, it lists the gang itself among
-    the gangs that freed capacity.
+    Until the evicted members are gone, the gang's placement names them as victims. Afterwards, the placement lists the
+    gang itself among the gangs that freed capacity.
     """
     if placement is None or not usable(placement, group.uid):
         return False

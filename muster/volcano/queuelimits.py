@@ -48,14 +48,15 @@ class UsageWindow(NamedTuple):
     begin: int
     """Beginning of the window, in minutes after midnight."""
     end: int
-    """End of the window, in minutes after midnight of the day on which it begins; beyond 24 hours, on the next day."""
+    """End of the window, in minutes after midnight of the day on which it begins; more than 24 hours mean the next day.
+    """
     zone: ZoneInfo
     limits: Vector
     text: str
     """The window as its author wrote it, without the quantities."""
 
     def until(self, now_s: float) -> float | None:
-        """Return the end of the presently active window, in seconds since the epoch; None if none is active."""
+        """Return when the window that is active now ends, in seconds since the epoch; None if it is not active."""
         return max((end for begin, end in self._near(now_s) if begin <= now_s < end), default=None)
 
     def _near(self, now_s: float) -> list[tuple[float, float]]:
@@ -131,7 +132,7 @@ NONE: Final = QueueLimits()
 
 
 def limits_of(annotations: Mapping[str, str]) -> QueueLimits:
-    """Return the limits in these annotations of a Queue, without unreadable ones."""
+    """Return the limits in these annotations of a Queue, except those that cannot be parsed."""
     texts = tuple(annotations.get(key, "") for key in names.QUEUE_LIMIT_KEYS)
     return _limits(texts) if any(texts) else NONE
 
@@ -282,7 +283,7 @@ _WEIGHT = re.compile(r"[0-9]{1,5}(?:\.[0-9]{1,6})?")
 def read_weights(text: str) -> dict[str, float]:
     """Return the weights (0 or more) of an annotation, by resource; raises ValueError that describes an error.
 
-    With weight 0, the queue gets nothing beyond its deserved quantity.
+    With weight 0, a queue gets no more of the resource than it deserves.
     """
     weights: dict[str, float] = {}
     for part in filter(None, (each.strip() for each in text.split(","))):

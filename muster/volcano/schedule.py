@@ -1,7 +1,7 @@
 """Schedules of CronJobs, given by five fields or an interval. The module uses no I/O and no clock.
 
 cronsim parses the five fields, and handles time zones like Debian's cron. If daylight saving time skips a scheduled
-time, the first time after the gap is used. A time that occurs twice at the end of daylight saving time counts once,
+time, the first time after the gap is used. A time that occurs twice at the end of daylight saving time is used once,
 unless minutes or hours are `*`. As in Volcano, a day matches by day of month and day of week if one of the two is `*`,
 and by either of them otherwise; Debian counts `*/2` as `*`.
 """
@@ -33,12 +33,12 @@ _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep",
 _NAMES: Final = frozenset({*_MONTHS, "sun", "mon", "tue", "wed", "thu", "fri", "sat"})
 _CHARS: Final = re.compile(r"[0-9a-z*/,-]+")
 _DAYS: Final = {2: "1-31", 4: "0-6"}
-"""Range that `*` means in the fields of days."""
+"""Range of numbers for which `*` stands in the two fields of days."""
 _ZONE: Final = re.compile(r"[A-Za-z0-9_+-]{1,14}(/[A-Za-z0-9_+-]{1,14}){0,3}")
 
 
 class ScheduleError(ValueError):
-    """A schedule or time zone is invalid; the message has the correct format."""
+    """Raised if a schedule or time zone is invalid; the message describes the correct format."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,10 @@ def _interval_s(words: list[str]) -> float:
 
 
 def _field(index: int, word: str) -> str:
-    """Return a field in syntax that means the same to Volcano and cronsim; raise ScheduleError for other syntax."""
+    """Return a field of a schedule, in syntax that means the same to Volcano and cronsim.
+
+    Raises ScheduleError for other syntax.
+    """
     plain = word.replace("?", "*")
     if not _CHARS.fullmatch(plain) or not _NAMES.issuperset(re.findall("[a-z]+", plain)):
         raise ScheduleError(

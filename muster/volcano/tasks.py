@@ -69,7 +69,7 @@ EVICTIONS = 1_000
 
 
 def max_retry(spec: JobSpec) -> int:
-    """Return the number of restarts that ends the Job; 3 allows one run and two restarts."""
+    """Return the number of failed attempts that end the Job; 3 allows the first run and two restarts."""
     return spec.max_retry or DEFAULT_MAX_RETRY
 
 
@@ -80,7 +80,7 @@ def restarts(retry_count: int, max_retry: int | None) -> tuple[int, int]:
 
 
 def task_max_retry(task: TaskSpec) -> int:
-    """Return the number of container restarts that fails a task; -1 for no limit."""
+    """Return the number of container restarts after which a task fails; -1 for no limit."""
     return task.max_retry or DEFAULT_MAX_RETRY
 
 
@@ -113,7 +113,7 @@ def _prefix(job: str, task: str) -> str:
 
 
 def pod_hosts(job: str, task: str, count: int, subdomain: str) -> NumberedNames:
-    """Return the host names of `count` pods of a task in rank order, if each is the name of its pod."""
+    """Return the host names of `count` pods of a task, in rank order, if the name of each pod is its host name."""
     return NumberedNames(_prefix(job, task), f".{subdomain}", count)
 
 
@@ -132,7 +132,7 @@ def task_hosts(job: Job, task: TaskSpec) -> Endpoints:
 
 
 class JobRef(NamedTuple):
-    """Reference to the Job that controls an object, with the object's namespace, which a UID does not prove."""
+    """Reference to the Job that controls an object, with the object's namespace, because a UID does not prove it."""
 
     key: str
     uid: str

@@ -52,7 +52,10 @@ class Owner:
         return f"{self.kind} {self.name}"
 
     def reference(self, *, blocking: bool = True) -> dict[str, Any]:
-        """Return the owner reference for an object; with `blocking`, foreground deletion deletes that object first."""
+        """Return the owner reference for an object.
+
+        With `blocking`, foreground deletion of the owner deletes the object first.
+        """
         return {
             "apiVersion": self.api_version,
             "kind": self.kind,
@@ -64,7 +67,7 @@ class Owner:
 
 
 class OwnerError(Exception):
-    """Pods of this owner cannot form a gang; `error` names the field of the pod."""
+    """Raised if pods of this owner cannot form a gang; `error` names the field of the pod."""
 
     def __init__(self, message: str, value: str | None = None) -> None:
         super().__init__(message)
@@ -115,7 +118,7 @@ def annotation(key: str) -> FieldPath:
 
 
 def needed(size: int, elastic: str | None) -> int:
-    """Return the number of ranks that must start together: all, or the minimum of an elastic world."""
+    """Return the number of ranks that must start together: all ranks, or the minimum of an elastic world."""
     least = whole_number((elastic or "").partition(":")[0].strip())
     return min(least, size) if least else size
 

@@ -55,7 +55,7 @@ class IndexedJobAdapter(Adapter):
         return (annotation if by_annotation else label)(names.COMPLETION_INDEX)
 
     def size(self) -> int:
-        """Return the completions, which all run at once."""
+        """Return the number of completions, because all of them run at the same time."""
         return parallelism(self._job) if self._spec.completions is None else self._spec.completions
 
     def subdomain(self) -> str:
@@ -84,9 +84,9 @@ def _left(job: IndexedJob) -> int | None:
 def size_of_ended_world(job: IndexedJob, pods: Iterable[Pod]) -> int | None:
     """Return the number of completions that completes a Job whose elastic world has ended; None to leave it unchanged.
 
-    The number is only reduced if all pods that were started have succeeded, and those that never started have the
-    highest indexes. `pods` are all pods of the Job. A Job with a success policy, or with an index that has failed
-    without succeeding later, is left unchanged.
+    The number of completions is reduced only if all pods that were started have succeeded, and the pods that never
+    started have the highest indexes. `pods` are all pods of the Job. A Job with a success policy, or with an index that
+    has failed without succeeding later, is left unchanged.
     """
     spec, status, size = job.spec, job.status, job.spec.completions
     marked = (job.metadata.annotations, mapping(mapping(spec.template.get("metadata")).get("annotations")))

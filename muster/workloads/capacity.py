@@ -38,7 +38,7 @@ def requests_of(kind: WorkloadKind, workload: JSON) -> Vector:
 
 
 def without_place(wanted: Vector, own: Vector, queue: str, get: Callable[[str], Queue | None]) -> str:
-    """Return why pods with these requests can never, or not now, all run, according to the Queues; "" if they can.
+    """Return why pods with these requests cannot all run now, or ever, according to the Queues; "" if they can.
 
     `own` are the requests of running pods that these pods replace. The root queue's fair share is the sum of all nodes.
     """

@@ -15,7 +15,7 @@ from muster.workloads.table import gang_of
 def charged_queue(pod: Pod) -> str | None:
     """Return the queue that a charged pod names; None if the pod is not charged.
 
-    The queue of its PodGroup takes precedence.
+    The queue of the pod's PodGroup takes precedence.
     """
     return named_queue(pod) or names.DEFAULT_QUEUE if placed_by_muster(pod.spec) else None
 
@@ -24,7 +24,7 @@ def named_queue(pod: Pod) -> str:
     """Return the queue that a pod names; empty if it names none.
 
     When a member of a gang gets its node, the queue of its PodGroup is written to an annotation, which takes
-    precedence. So the pod is charged to the same queue after the PodGroup has been deleted.
+    precedence. The pod is therefore charged to the same queue after the PodGroup has been deleted.
     """
     return (pod.metadata.annotations.get(names.VOLCANO_QUEUE) if gang_of(pod) else "") or own_queue(pod.metadata)
 
@@ -39,7 +39,7 @@ def charged_amounts(amounts: Vector, offered: Vector | None) -> Vector:
 
 
 def own_queue(meta: ObjectMeta) -> str:
-    """Return the queue that a pod without a gang names; empty if it names none. Volcano's label counts first."""
+    """Return the queue that a pod without a gang names; empty if it names none. Volcano's label takes precedence."""
     return (
         meta.labels.get(names.QUEUE_NAME)
         or meta.labels.get(names.QUEUE)

@@ -1,8 +1,8 @@
 """Batch Jobs, including those in JobSets, whose disrupted pods Kubernetes counts as failed.
 
 Kubernetes counts such pods towards `backoffLimit` (6 by default), so draining the nodes of seven pods would fail the
-Job for good, and its JobSet with it. The extender prevents Kubernetes from counting pods that Muster evicts. Manifests
-are read before their shape is checked.
+Job for good, and its JobSet with it. The extender prevents Kubernetes from counting pods that Muster evicts. The
+functions read manifests whose structure has not been checked yet.
 """
 
 from collections.abc import Collection, Iterator
@@ -36,7 +36,7 @@ def forgiving(job: JSON) -> Iterator[Addition]:
 
 
 def unforgiven(job: JSON, places: Collection[Place]) -> Iterator[str]:
-    """Yield a warning for a batch Job that would fail if it lost its nodes, unless Muster can prevent this."""
+    """Yield a warning for a batch Job that would fail if it lost its nodes, unless Muster can prevent the failure."""
     if _may_have_a_policy(job, mapping(job.get("spec"))):
         yield from unforgiven_parts(job, places)
 

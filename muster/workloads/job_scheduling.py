@@ -1,6 +1,6 @@
 """The gang that `spec.scheduling` of a batch Job requests, and labels and annotations that contradict it.
 
-The Job controller creates a PodGroup from this field, which then is the Job's gang. Labels and annotations for Muster
+From this field, the Job controller creates a PodGroup, which is then the Job's gang. Labels and annotations for Muster
 must agree with the field about the minimum, the topology and the gang.
 """
 
@@ -34,7 +34,7 @@ def parallelism(job: IndexedJob) -> int:
 def requested_minimum(job: IndexedJob) -> int | None:
     """Return the number of pods that must start together by `spec.scheduling`: 1 for `basic`, None without the field.
 
-    If the number is left out, the Job controller uses the parallelism.
+    If the field contains no number, the Job controller uses the parallelism.
     """
     scheduling = job.spec.scheduling
     if scheduling is None:

@@ -83,7 +83,7 @@ class JobSetAdapter(IndexedJobAdapter):
         return result
 
     def rank(self, pod: ObjectMeta | None) -> Value:
-        """Return the completion index if there is one Job.
+        """Return the completion index if the replicated job has a single Job.
 
         Otherwise return a literal that continues the count of the earlier Jobs.
         """
@@ -134,7 +134,7 @@ def why_not_exclusive(level: str, why: str) -> str:
 def exclusive(annotations: Iterable[JSON]) -> str | None:
     """Return the level of an exclusive topology that JobSet's webhook enforces.
 
-    Returns None if there is none, or if node labels enforce it.
+    Returns None if the JobSet requests no exclusive topology, or if node labels enforce it.
     """
     given = {key: value for each in annotations for key, value in each.items()}
     return None if _BY_NODE_SELECTOR in given else given.get(EXCLUSIVE)

@@ -24,7 +24,7 @@ TEMPLATE: Path = ("spec", "template")
 class PodContext:
     """The pod for which an adapter is created: metadata, spec and the document itself.
 
-    The context is empty before a pod exists.
+    The fields are empty before a pod exists.
     """
 
     meta: ObjectMeta = field(default_factory=ObjectMeta)
@@ -40,19 +40,22 @@ class Ranks:
     """Function that returns the adapter for a pod of this `controller`; None if the controller is not of this kind."""
     controller: Resource[Any] | None
     """Kind of the pods' controller, which must be read before the adapter is created: the kind itself, or a kind that
-    it creates. None for pods without an owner."""
+    it creates. The value is None for pods without an owner."""
     name_label: str = ""
     """Label of pods with the workload's name, if another kind controls them."""
     index: str = ""
     """Label of pods with their index in the controller; older clusters have an annotation instead."""
     recommended_as: str = ""
-    """The kind as named in messages that recommend it, with the article, such as `a JobSet`. Empty if the kind is not
-    recommended."""
+    """The kind as named in messages that recommend it, with the article, such as `a JobSet`. The text is empty if the
+    kind is not recommended."""
 
 
 @dataclass(frozen=True, slots=True)
 class GangRules:
-    """Rules for the gang of an owner's pods, in addition to labels and annotations. The functions get the owner."""
+    """Rules for the gang of an owner's pods, in addition to labels and annotations.
+
+    The functions take the owner as argument.
+    """
 
     at_once: Callable[[Any], int] | None = None
     """Maximum number of pods at a time, at least 1. A gang never needs more members, and a gang with a framework needs
@@ -105,7 +108,7 @@ def _nothing(*_: Any) -> tuple[()]:
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """Special admission of a kind, besides copying labels to templates and checking them.
+    """Admission rules of a kind, in addition to copying labels to templates and checking the templates.
 
     `additions` and `warnings` get manifests whose shape has not been checked, with templates whose pods Muster will
     place.
@@ -120,8 +123,8 @@ class Admission:
     mistakes: Callable[[JSON, Mapping[Place, str]], Iterable[FieldError]] = _nothing
     """Errors in the workload that would prevent its gangs from starting and that no adapter can detect.
 
-    The second argument maps the place of a template whose pods start together to the label or annotation that requires
-    this."""
+    The second argument maps the place of a template whose pods start together to the label or annotation because of
+    which they do."""
     copied: Path = ()
     """Place whose metadata the kind's controller copies to all objects that it creates; empty without such a place."""
     count: Path = ()
@@ -131,7 +134,7 @@ class Admission:
 
 
 class Samples(Protocol):
-    """Function for the pods of a manifest: the first one of each shape or, with `every`, all that run at once."""
+    """Function that yields pods of a manifest: the first pod of each shape or, with `every`, all that run at once."""
 
     def __call__(self, workload: JSON, /, *, every: bool = False) -> Iterator[SamplePod]:
         """Yield the pods, each with its owner if the manifest does not contain the owner."""
@@ -168,9 +171,8 @@ class Verbs:
     sizes: tuple[Path, ...] = ()
     """Fields with the number of pods of a world, which are fixed while the world has pods."""
     resized: Callable[[JSON, int, str], JSON] | None = None
-    """Function that returns the patch for this number of pods of this task (or the only one); raises ValueError with
-    the reason.
-    """
+    """Function that returns the patch for a number of pods of a task (or of the only task). It raises a ValueError with
+    the reason if this is impossible."""
     world_tasks: Callable[[JSON], Collection[str]] = _nothing
     """Tasks whose pods receive their number although they have no framework label."""
     scales: bool = False
@@ -208,19 +210,20 @@ class WorkloadKind:
     one_node_each: bool = False
     """True if each pod belongs to a certain node, so that the planner need not choose one."""
     ranks: Ranks | None = None
-    """Description of the pods' ranks; None if they have none, or get them from another kind."""
+    """Description of the ranks of the pods; None if the pods have no ranks, or get them from another kind."""
     no_ranks: str = ""
-    """Reason why its pods have no ranks, as the beginning of a sentence."""
+    """Reason why pods of this kind have no ranks, as the beginning of a sentence."""
     gang: GangRules | None = None
-    """Rules for the gang of its pods or parts; None if only the pods' own labels count."""
+    """Rules for the gangs of a workload of this kind; None if only the pods' own labels are used."""
     world: FrameworkWorld | None = None
     """Pods that form one world of a framework; None if the world is the pods of one controller."""
     admission: Admission = Admission()
     """Special admission of the kind."""
     samples: Samples | None = None
-    """Function for the pods of such a manifest, as its controller creates them. None if no pods are shown."""
+    """Function that returns the pods of a manifest of this kind, as the controller would create them; None if no pods
+    are shown."""
     verbs: Verbs | None = None
-    """Changes that a user can make later; None for a kind that other objects create."""
+    """Changes that a user can make to an existing workload; None for a kind that other objects create."""
 
 
 def replicated(templates: Iterable[Path], *, scales: bool = False, claims: Path = (), group_size: Path = ()) -> Verbs:

@@ -49,7 +49,7 @@ class LeaderWorkerSetAdapter(Adapter):
         super().__init__(owner, stateful_set.spec.template, stateful_set.metadata.annotations)
 
     def errors(self) -> list[FieldError]:
-        """Reject a pod if LeaderWorkerSet's own webhook has not written its position to it."""
+        """Reject a pod if LeaderWorkerSet's own webhook has not written the pod's position into it."""
         result = []
         if not self.size():
             message = f"must be set by the LeaderWorkerSet controller for {names.FRAMEWORK}"
@@ -99,7 +99,7 @@ def _adapter(stateful_set: StatefulSet, pod: PodContext) -> LeaderWorkerSetAdapt
 
 
 def _world(pod: ObjectMeta) -> str:
-    """Return the name of the gang of a group's leader and workers, which belong to two different StatefulSets."""
+    """Return the gang name that a group's leader and workers share, although they belong to two StatefulSets."""
     labels = pod.labels
     return f"podgroup-lws-{labels[LWS_NAME]}.{labels[LWS_GROUP]}" if LWS_NAME in labels and LWS_GROUP in labels else ""
 

@@ -14,8 +14,8 @@ from muster.workloads.kind import PodContext, Ranks, Verbs, WorkloadKind, again
 class BarePodAdapter(Adapter):
     """A pod with annotations for its rank, the number of pods and the host name of rank 0.
 
-    Without these annotations, the pod is the only one in its world. The names of the other pods are unknown, so
-    frameworks that need all names (MPI, TensorFlow) only get the leader's.
+    Without these annotations, the pod is the only one in its world. The names of the other pods are unknown. Frameworks
+    that need all names (MPI, TensorFlow) therefore get only the name of the leader.
     """
 
     def __init__(self, pod: PodContext) -> None:

@@ -1,6 +1,6 @@
 """The PodGroup of pods that do not belong to a Volcano Job.
 
-These pods belong to batch Jobs, StatefulSets, ReplicaSets or DaemonSets, or have no owner.
+Such pods belong to batch Jobs, StatefulSets, ReplicaSets or DaemonSets, or have no owner.
 """
 
 from collections.abc import Mapping
@@ -121,7 +121,7 @@ def _topology(annotations: Mapping[str, str]) -> NetworkTopology | None:
 
 
 def queue_of(pod: Pod, owner: Object | None) -> str:
-    """Return the queue to which owner or pod was moved, otherwise the queue that the pod or its owner names, or ""."""
+    """Return the queue to which the owner or pod was moved, else the queue that the pod or its owner names, else ""."""
     metas = (pod.metadata, owner.metadata) if owner else (pod.metadata,)
     for meta in reversed(metas):
         if moved := meta.annotations.get(names.MOVED_TO):
@@ -134,6 +134,6 @@ def queue_of(pod: Pod, owner: Object | None) -> str:
 
 
 def _reference(workload: Object) -> OwnerReference:
-    """Return a reference to the workload; to the pod itself if it has no owner. The kind may be missing."""
+    """Return a reference to the workload, or to the pod itself if it has no owner; the kind may be missing."""
     meta, api_version, kind = workload.metadata, workload.api_version or "v1", workload.kind or "Pod"
     return OwnerReference(api_version=api_version, kind=kind, name=meta.name, uid=meta.uid, controller=True)

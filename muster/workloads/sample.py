@@ -50,7 +50,7 @@ def part_of(owner: JSON, resource: Resource[Any], name: str, spec: Mapping[str, 
 
 
 def pod_of(owner: JSON, template: JSON, name: str, labels: Mapping[str, str], place: JSON) -> JSON:
-    """Return a pod of a template, with the labels that its controller adds; `place` is its DNS name."""
+    """Return a pod of a template, with the labels that its controller adds; `place` is the DNS name of the pod."""
     metadata = mapping(template.get("metadata"))
     namespace = owner["metadata"].get("namespace")
     return {

@@ -2,7 +2,7 @@
 
 The functions find the adapter of a pod, and the gang of pods that do not belong to a Volcano Job.
 
-The gang of a framework is its world: all ranks start together.
+The gang of pods with a framework is the framework's world: all ranks start together.
 """
 
 import re
@@ -149,8 +149,8 @@ def native_gang_of(meta: ObjectMeta, group: PodSchedulingGroup | None) -> str | 
     """Return the name of the gang in a pod's `spec.schedulingGroup`; None if the field is not set.
 
     Some controllers give a PodGroup to each of their workloads (`WorkloadKind.grouped`), even if a workload requests
-    none; for these, Muster's own rules determine the gang. If a workload requests one, admission has marked its
-    template.
+    none. For workloads of such kinds, Muster's own rules determine the gang. If a workload requests a PodGroup,
+    admission has marked its template.
     """
     if group is None or not group.pod_group_name:
         return None
@@ -190,7 +190,7 @@ def _slot(pod_set: str, index: str | None) -> Slot | None:
 
 
 def makes_all_alike(group: ObjectMeta) -> bool:
-    """Return True if all pods of a PodGroup are created from one template, by a controller of such pods."""
+    """Return True if all pods of a PodGroup are created from one template, by the controller that owns the PodGroup."""
     rows = (row_of(each) for each in group.owner_references)
     return any(kind is not None and kind.one_template for kind in rows)
 
@@ -238,8 +238,8 @@ def world_of(meta: ObjectMeta) -> tuple[Resource[Any], str] | None:
 def world_size(pod: Pod, owner: Object | None) -> int | None:
     """Return the number of ranks in the world of a pod, as in its environment; None for a pod without a framework.
 
-    `owner` is the pod's controller. Also returns None if pods of the owner's kind have no ranks, or the owner could not
-    be read.
+    `owner` is the pod's controller. The result is also None if pods of the owner's kind have no ranks, or if the owner
+    could not be read.
     """
     ref = pod.metadata.controller
     source = CONTROLLERS.get((ref.api_version, ref.kind)) if ref else None
@@ -261,8 +261,8 @@ def min_member(pod: Pod, owner: Object | None, ended: int = 0) -> int:
     """Return the number of pods that must start together, from an annotation, the world or `spec.scheduling`; else 1.
 
     The result is at most the number of pods that exist at a time, because the owner may have been scaled down, or may
-    have its JobSet's annotation. It is also at most the number of pods that can still start, plus the `ended` ones
-    (succeeded pods that still exist). `owner` is the pod's controller, if it can be read.
+    have its JobSet's annotation. The result is also at most the number of pods that can still start, plus the number of
+    succeeded pods that still exist (`ended`). `owner` is the pod's controller, if it can be read.
     """
     rules = gang_rules(pod.metadata.controller)
     alone = world_of(pod.metadata) is None  # otherwise the members of other owners are left too

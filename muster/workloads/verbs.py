@@ -20,7 +20,7 @@ from muster.workloads.table import KINDS
 
 Verb = Literal["cancel", "hold", "release", "move", "priority", "resize"]
 Condition = Literal["waiting", "running", "evicted", "suspended", "ended"]
-"""State of a workload. In the state "evicted", it waits again because all its pods were evicted."""
+"""State of a workload. A workload in the state "evicted" waits again, because all its pods were evicted."""
 
 _OPERATOR = "other objects create its pods"
 _PREEMPTS = (
@@ -65,7 +65,7 @@ ACTED_ON = (*(kind for kind in KINDS if kind.verbs), POD_GROUP, JOB_FLOW)
 
 
 class Step(NamedTuple):
-    """One request, or `stopped`: a wait until the pods of a held workload have ended."""
+    """One step of an outcome: a request, or `stopped`, which waits until the pods of a held workload have ended."""
 
     does: Literal["delete", "patch", "command", "gangs", "stopped"]
     value: Any = None
@@ -73,7 +73,7 @@ class Step(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """The steps, and the end of a sentence that begins with the workload's name; or the reason for having no steps."""
+    """The steps to take, and the end of a sentence that begins with the workload's name; or why there are no steps."""
 
     message: str
     steps: tuple[Step, ...] = ()
@@ -268,7 +268,7 @@ def _resize(given: _Given, request: VerbRequest) -> Outcome:
 
 
 def _minimum(given: _Given, patch: JSON, size: int, *, stops: bool) -> str:
-    """Return the change of a Volcano Job's minimum, or another kind's annotation with a minimum below the size."""
+    """Return text about a Volcano Job's changed minimum, or about another kind's annotation with a smaller minimum."""
     after, before = (value_at(each, ("spec", "minAvailable")) or 0 for each in (patch, given.workload))
     if after != before and after:
         degraded = ", and it is Degraded until so many run" if given.condition == "running" and not stops else ""
@@ -317,7 +317,7 @@ def _values(workload: Mapping[str, Any], path: Path, tasks: Collection[str]) -> 
 
 
 def _at(path: tuple[str, ...], *, value: Any) -> JSON:
-    """Return the patch that sets one field."""
+    """Return the merge patch that sets the field at one place."""
     return {path[0]: _at(path[1:], value=value)} if path else value
 
 

@@ -49,7 +49,7 @@ class VolcanoJobAdapter(Adapter):
         return result
 
     def rank(self, pod: ObjectMeta | None) -> Value:
-        """Return the index in the task; a literal in tasks after the first one."""
+        """Return the source of the rank: the pod's index in the first task, and a literal number in later tasks."""
         before = sum(task.replicas for task in takewhile(lambda each: each is not self._task, self._tasks))
         own = whole_number(pod.annotations.get(names.TASK_INDEX)) if pod else None
         return annotation(names.TASK_INDEX) if not before or own is None else str(before + own)
@@ -99,7 +99,7 @@ def _phase(job: JSON) -> str:
 
 
 def _resized(job: JSON, size: int, task: str) -> JSON:
-    """Return the patch for this number of a task's pods; if the minimum was all pods, it stays all pods."""
+    """Return the patch for this number of a task's pods. If the minimum was all pods of the task, it stays all pods."""
     spec = mapping(job.get("spec"))
     tasks = [dict(each) for each in spec.get("tasks") or []]
     called = [str(each.get("name")) for each in tasks]

@@ -15,7 +15,7 @@ FailurePolicyAction = Literal[
 
 
 class JobDependency(Wire):
-    """A replicated job, and the state that it must reach before this one is created."""
+    """An earlier replicated job, and the state that it must reach before the dependent replicated job is created."""
 
     name: str
     """Name of an earlier replicated job."""
@@ -35,7 +35,7 @@ class ReplicatedJob(Wire):
     replicas: int = 1
     """Number of Jobs; 1 if left out."""
     depends_on: list[JobDependency] = field(default_factory=list)
-    """Replicated jobs that must be ready or complete before this one is created."""
+    """Replicated jobs that must be ready or complete before this replicated job is created."""
 
 
 class Network(Wire):
@@ -53,7 +53,7 @@ class SuccessPolicy(Wire):
     """Condition under which the workload is complete."""
 
     operator: Literal["All", "Any"]
-    """All: every target Job must succeed; Any: the success of one target Job suffices."""
+    """With `All`, every target Job must succeed. With `Any`, the success of one target Job suffices."""
     target_replicated_jobs: list[str] = field(default_factory=list)
     """The replicated jobs whose success decides; all replicated jobs if left out."""
 
@@ -66,9 +66,10 @@ class FailurePolicyRule(Wire):
     action: FailurePolicyAction
     """The action to take when the rule matches."""
     on_job_failure_reasons: list[str] = field(default_factory=list)
-    """Failure reasons of Jobs to which the rule applies; all reasons if left out."""
+    """Reasons of Job failures to which the rule applies; all reasons if left out."""
     on_job_failure_message_patterns: list[str] = field(default_factory=list)
-    """Regular expressions, one of which the Job's failure message must match; any message if left out."""
+    """Regular expressions. The rule applies if the Job's failure message matches one of them; to all messages if left
+    out."""
     target_replicated_jobs: list[str] = field(default_factory=list)
     """Replicated jobs to which the rule applies; all if left out."""
 
@@ -88,11 +89,11 @@ class StartupPolicy(Wire):
     """Order in which replicated jobs start; `dependsOn` is its newer form."""
 
     startup_policy_order: Literal["AnyOrder", "InOrder"]
-    """InOrder: each replicated job starts when all Jobs of the previous one are ready."""
+    """With `InOrder`, each replicated job starts when all Jobs of the previous one are ready."""
 
 
 class Coordinator(Wire):
-    """The pod that coordinates the others. Its address is written to an annotation of all pods."""
+    """The pod that coordinates the others. The address of this pod is written to an annotation of all pods."""
 
     replicated_job: str
     """Name of the replicated job that contains the coordinator."""
@@ -115,7 +116,7 @@ class RetentionPolicy(Wire):
     """Retention of the claims after the set is deleted."""
 
     when_deleted: Literal["Delete", "Retain"] = "Delete"
-    """Delete, or left out: claims are deleted together with the set. Retain: claims are kept."""
+    """With `Delete`, the default, the claims are deleted together with the set. With `Retain`, the claims are kept."""
 
 
 class VolumeClaimPolicy(Wire):
@@ -141,9 +142,9 @@ class JobSetSpec(Wire):
     startup_policy: StartupPolicy | None = None
     """Order in which replicated jobs start."""
     suspend: bool | None = None
-    """If true, the pods are deleted; they are created again once the field is false."""
+    """If true, the pods are deleted; the pods are created again once the field is false."""
     coordinator: Coordinator | None = None
-    """The pod that coordinates the others. Its address is written to an annotation of all pods."""
+    """The pod that coordinates the others. The address of this pod is written to an annotation of all pods."""
     managed_by: str | None = None
     """Name of the controller that manages the set."""
     ttl_seconds_after_finished: scheduling.NonNegative | None = None
@@ -153,7 +154,10 @@ class JobSetSpec(Wire):
 
 
 class ReplicatedJobStatus(Wire):
-    """Numbers of Jobs of one replicated job, by state; zeros are written too, because the schema requires them."""
+    """Numbers of Jobs of one replicated job, by state.
+
+    Zeros are written too, because the schema requires all fields.
+    """
 
     name: Annotated[str, Meta(min_length=1, max_length=253)]
     """Name of the replicated job."""

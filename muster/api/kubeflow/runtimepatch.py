@@ -1,4 +1,4 @@
-"""Changes that a TrainJob makes to its runtime's template, grouped by the manager who requests them."""
+"""Changes that a TrainJob makes to its runtime's template, grouped by the component or user that requests them."""
 
 from typing import Annotated
 
@@ -90,7 +90,7 @@ class JobSetSpecPatch(Wire):
     """Changes to a JobSet's spec."""
 
     replicated_jobs: Annotated[list[ReplicatedJobPatch], Meta(max_length=100)] = field(default_factory=list)
-    """Changes to replicated jobs; each entry names one."""
+    """Changes to replicated jobs; each entry names one replicated job."""
 
 
 class JobSetTemplatePatch(Wire):

@@ -93,19 +93,19 @@ class TrainJobSpec(Wire):
     runtime_patches: Annotated[list[runtimepatch.RuntimePatch], Meta(max_length=16)] = field(default_factory=list)
     """Changes to the runtime's template, with one entry per manager."""
     suspend: bool = False
-    """If true, the pods are deleted; they are created again once the field is false."""
+    """If true, the pods are deleted; the pods are created again once the field is false."""
     active_deadline_seconds: Annotated[int, Meta(ge=1)] | None = None
     """Maximum duration of the job in seconds, counted from its start. After this time, the job fails."""
     managed_by: Annotated[str, Meta(max_length=253)] | None = None
     """Name of the controller that manages the job: Muster's unless this is `kueue.x-k8s.io/multikueue`."""
     pod_template_overrides: list[JSON] = field(default_factory=list)
-    """Field of Trainer 2.1. It has no effect, and admission warns about it; use `runtimePatches`."""
+    """Field of Trainer 2.1. The field has no effect, and admission warns about it; use `runtimePatches`."""
     pod_spec_overrides: list[JSON] = field(default_factory=list)
-    """Field of Trainer 2.0. It has no effect, and admission warns about it; use `runtimePatches`."""
+    """Field of Trainer 2.0. The field has no effect, and admission warns about it; use `runtimePatches`."""
     labels: dict[str, str] = field(default_factory=dict)
-    """Field of Trainer up to 2.1. It has no effect, and admission warns about it; use `runtimePatches`."""
+    """Field of Trainer up to 2.1. The field has no effect, and admission warns about it; use `runtimePatches`."""
     annotations: dict[str, str] = field(default_factory=dict)
-    """Field of Trainer up to 2.1. It has no effect, and admission warns about it; use `runtimePatches`."""
+    """Field of Trainer up to 2.1. The field has no effect, and admission warns about it; use `runtimePatches`."""
 
 
 class Metric(Wire):
@@ -165,5 +165,6 @@ class TrainJob(Object, kw_only=True):
 
 
 JOB_FAILURES = "jobset failed due to one or more job failures: "
-"""Beginning of the message of a TrainJob whose Job has failed. The text is the same as if a JobSet had failed."""
+"""Beginning of the message of a TrainJob whose Job has failed. Kubeflow Trainer writes the same text when a JobSet
+fails."""
 TRAIN_JOBS = Resource(GROUP, VERSION, "trainjobs", "TrainJob", TrainJob)

@@ -45,7 +45,7 @@ class TorchPolicy(Wire):
     num_proc_per_node: IntOrString | None = None
     """Number of processes in each pod if the TrainJob does not set it: a number, `auto`, `cpu` or `gpu`."""
     elastic_policy: ElasticPolicy | None = None
-    """Makes the training elastic, and bounds its number of nodes."""
+    """If set, the training is elastic; the policy limits its number of nodes."""
     env_injection: EnvInjection | None = None
     """Additional containers that get the same variables as the trainer's container."""
 
@@ -79,7 +79,7 @@ class FluxPolicy(Wire):
 
 
 class MLPolicy(Wire):
-    """Number of nodes, and the framework with its settings."""
+    """Number of nodes of the training, and its framework with settings."""
 
     num_nodes: int | None = None
     """Number of nodes if the TrainJob does not set it; 1 by default."""
@@ -106,7 +106,8 @@ class VolcanoTopology(Wire):
     """Requirement that the pods run close to each other in the network."""
 
     mode: Literal["hard", "soft"] = "hard"
-    """hard: wait until the requirement can be met; soft: as close as possible."""
+    """With `hard`, the pods wait until the requirement can be met. With `soft`, they are placed as close together as
+    possible."""
     highest_tier_allowed: NonNegative = 1
     """Highest network level that the pods may span; 1 is the lowest."""
 
@@ -140,7 +141,7 @@ class TrainingRuntimeSpec(Wire):
     """spec of TrainingRuntimes and ClusterTrainingRuntimes."""
 
     ml_policy: MLPolicy | None = None
-    """Number of nodes, and the framework with its settings."""
+    """Number of nodes of the training, and its framework with settings."""
     pod_group_policy: PodGroupPolicy | None = None
     """Makes the pods a gang, which starts together or not at all."""
     template: JobSetTemplate = field(default_factory=JobSetTemplate)

@@ -1,4 +1,4 @@
-"""admission.k8s.io/v1: AdmissionReview; the object in it stays raw until the handler for its kind decodes it."""
+"""admission.k8s.io/v1: AdmissionReview; the reviewed object stays raw until the handler for its kind decodes it."""
 
 from msgspec import Raw, field
 
@@ -20,7 +20,7 @@ class UserInfo(Wire):
     uid: str = ""
     groups: list[str] = field(default_factory=list)
     extra: dict[str, list[str]] = field(default_factory=dict)
-    """Additional attributes of the user's credential, such as scopes, which an authorizer may take into account."""
+    """Additional attributes of the user's credential, such as scopes, which an authorizer may evaluate."""
 
 
 def shared_name(username: str) -> str:

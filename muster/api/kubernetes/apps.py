@@ -1,4 +1,4 @@
-"""apps/v1, as far as Muster reads it: StatefulSets, whose pods have ranks, and the replicas of other kinds."""
+"""The kinds of apps/v1, with the fields that Muster reads: StatefulSets, whose pods have ranks, and ReplicaSets."""
 
 from typing import Any
 

@@ -23,7 +23,7 @@ class Toleration(Wire):
 
 
 class NodeSelectorTerm(Wire):
-    """A term in which all expressions and fields must match; an empty term matches no node."""
+    """One term of a node selector, in which all expressions and fields must match; an empty term matches no node."""
 
     match_expressions: list[LabelSelectorRequirement] = field(default_factory=list)
     match_fields: list[LabelSelectorRequirement] = field(default_factory=list)
@@ -78,7 +78,7 @@ class WeightedPodAffinityTerm(Wire):
 
 
 class PodAffinity(Wire):
-    """Required and preferred terms about other pods: to be near them, or (for anti-affinity) away from them."""
+    """Required and preferred terms about other pods: to be placed near them or, as anti-affinity, away from them."""
 
     required: list[PodAffinityTerm] = field(default_factory=list, name="requiredDuringSchedulingIgnoredDuringExecution")
     preferred: list[WeightedPodAffinityTerm] = field(

@@ -65,7 +65,7 @@ class ContainerStateWaiting(Wire):
 
 
 class ContainerStateTerminated(Wire):
-    """The state of a terminated container; policies of a Job match its exit code."""
+    """The state of a terminated container; policies of a Job refer to its exit code."""
 
     exit_code: int
     reason: str = ""
@@ -73,7 +73,10 @@ class ContainerStateTerminated(Wire):
 
 
 class ContainerState(Wire):
-    """The state of a container that is waiting or has terminated; neither field is set while it is running."""
+    """The state of a container that is waiting or has terminated.
+
+    While a container is running, neither field is set.
+    """
 
     waiting: ContainerStateWaiting | None = None
     terminated: ContainerStateTerminated | None = None
@@ -152,7 +155,7 @@ class PodStatus(Wire):
     init_container_statuses: list[ContainerStatus] = field(default_factory=list)
     start_time: str | None = None
     resources: ResourceRequirements | None = None
-    """Actual resources of the whole pod, if resources are set for the pod as a whole and not only per container."""
+    """Actual resources of the whole pod, if the spec sets resources for the pod as a whole."""
     allocated_resources: Quantities = field(default_factory=dict)
     """Resources that kubelet has allocated to the whole pod."""
     resource_claim_statuses: list[PodResourceClaimStatus] = field(default_factory=list)
@@ -191,7 +194,7 @@ class Taint(Wire):
 
 
 class NodeSpec(Wire):
-    """Taints of a node, and its cordon."""
+    """Taints of a node, and the flag `unschedulable` of a cordoned node."""
 
     unschedulable: bool = False
     taints: list[Taint] = field(default_factory=list)

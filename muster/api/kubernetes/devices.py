@@ -15,7 +15,7 @@ ALL = "All"
 MOST_PODS = 256
 """Maximum number of pods that may use one claim at the same time, as in the API."""
 NO_SCHEDULE = frozenset({"NoSchedule", "NoExecute"})
-"""Effects of device taints that exclude a device for requests without a matching toleration."""
+"""Effects of device taints that make a device unavailable to requests without a matching toleration."""
 
 
 class DeviceAttribute(Wire):
@@ -42,7 +42,10 @@ class DeviceTaint(Wire):
 
 
 class Device(Wire):
-    """One device of a pool; a name without a domain belongs to the driver's domain."""
+    """One device of a pool.
+
+    The names of its attributes and capacities belong to the driver's domain if they name none.
+    """
 
     name: str = ""
     attributes: dict[str, DeviceAttribute] = field(default_factory=dict)
@@ -90,7 +93,7 @@ class DeviceTaintSelector(Wire):
 
 
 class DeviceTaintRuleSpec(Wire):
-    """A taint, and a selector for the devices that get it. Without a selector, no device gets the taint."""
+    """A taint, and a selector for the devices that get it. If the rule has no selector, no device gets the taint."""
 
     device_selector: DeviceTaintSelector | None = None
     taint: DeviceTaint = field(default_factory=DeviceTaint)
@@ -103,7 +106,7 @@ class DeviceTaintRule(Object):
 
 
 class CelSelector(Wire):
-    """An expression over one device that must be true."""
+    """A CEL expression about a device, which must be true for a matching device."""
 
     expression: str = ""
 

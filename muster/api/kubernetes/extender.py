@@ -17,7 +17,7 @@ class ExtenderArgs(ExtenderWire):
 
 
 class ExtenderFilterResult(ExtenderWire):
-    """Nodes that pass the filter; an empty list rejects the pod, and an error makes kube-scheduler try again."""
+    """Nodes that pass the filter. An empty list rejects the pod; an error makes kube-scheduler try again."""
 
     node_names: list[str] = field(default_factory=list)
     failed_nodes: dict[str, str] = field(default_factory=dict)

@@ -13,8 +13,8 @@ Time = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
 Duration = Annotated[
     str, Meta(extra_json_schema={"pattern": r"^[-+]?(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|ms|s|m|h))+)$"})
 ]
-"""A duration in Go's format, e.g. `1h30m`. The API server rejects other texts, because typed clients could not read
-them."""
+"""A duration in Go's format, e.g. `1h30m`. The API server rejects texts in other formats, because typed clients could
+not read them."""
 
 
 class OwnerReference(Wire):
@@ -35,7 +35,7 @@ class OwnerReference(Wire):
 
     @classmethod
     def to(cls, kind: Resource[Any], meta: "ObjectMeta", **how: bool) -> "OwnerReference":
-        """Return a reference to an object of this kind; `how` contains the values of the last two fields."""
+        """Return a reference to an object of this kind; `how` contains the values of the two optional fields."""
         return cls(api_version=kind.api_version, kind=kind.kind, name=meta.name, uid=meta.uid, **how)
 
 

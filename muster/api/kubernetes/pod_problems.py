@@ -21,7 +21,7 @@ _SIGNALS = {128 + each: each.name for each in Signals}
 
 @dataclass(frozen=True, slots=True)
 class PodProblem:
-    """Problem of one pod, as the kubelet's reason and message; `container` is empty if it concerns the whole pod."""
+    """Problem of one pod: the kubelet's reason and message; `container` is empty if it concerns the whole pod."""
 
     reason: str
     message: str = ""
@@ -98,7 +98,10 @@ def first_failure(pods: Iterable[Pod]) -> tuple[Pod, str, str] | None:
 
 
 def _ended(pod: Pod) -> tuple[str, str]:
-    """Return the time when the first container of a pod failed, and the pod's name. Pods that never ran sort last."""
+    """Return a sort key: the time when the pod's first container failed, and its name.
+
+    Pods that never ran sort last.
+    """
     ends = (each.state.terminated for each in pod.deciding_statuses)
     return min((each.finished_at or "" for each in ends if each and each.exit_code), default="~"), pod.metadata.name
 
@@ -112,7 +115,7 @@ def deletion_began(meta: ObjectMeta) -> str | None:
 def being_evicted(pod: Pod) -> bool:
     """Return True if the pod was disrupted, as its condition DisruptionTarget shows, before it ended by itself.
 
-    Times have whole seconds: a pod that ended in the same second counts as disrupted.
+    Times have a resolution of a second. A pod that ended by itself in the second of its disruption counts as disrupted.
     """
     condition = next((one for one in pod.status.conditions if one.type == DISRUPTED and one.status == "True"), None)
     ended = [each.state.terminated.finished_at for each in pod.status.container_statuses if each.state.terminated]
@@ -137,7 +140,7 @@ def problems(pods: Iterable[Pod]) -> list[tuple[Pod, PodProblem]]:
 
 
 def sentence(pods: Iterable[Pod]) -> tuple[str, str] | None:
-    """Return a reason and a sentence for the first pod with a problem, and the number of others; None without one."""
+    """Return a reason, and a sentence about the first pod with a problem and the number of others; None without one."""
     found = problems(pods)
     if not found:
         return None

@@ -20,7 +20,7 @@ class ResourceAttributes(Wire):
 
 
 class SubjectAccessReviewSpec(Wire):
-    """The user and the action under review. A review of the sender's own rights names no user."""
+    """The user and the action under review. If the sender asks for their own rights, the review names no user."""
 
     resource_attributes: ResourceAttributes
     user: str = ""

@@ -20,13 +20,13 @@ SCHEDULED = "Scheduled"
 """Reason in the condition PodGroupInitiallyScheduled once enough pods have been scheduled, as kube-scheduler names
 it."""
 DISRUPTION_TARGET = "DisruptionTarget"
-"""Condition of a PodGroup whose pods will be evicted to make room for other pods."""
+"""Condition of a PodGroup whose pods will be evicted in favour of other pods."""
 PREEMPTION_BY_SCHEDULER = "PreemptionByScheduler"
 """Reason of the condition DisruptionTarget."""
 
 
 class Policy(Wire):
-    """The policy `basic`, or a disruption mode. It has no fields: only its presence matters."""
+    """The policy `basic`, or a disruption mode. Such a policy has no fields; only its presence matters."""
 
 
 class GangPolicy(Wire):

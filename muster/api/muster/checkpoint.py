@@ -17,7 +17,7 @@ _KEYS = frozenset({names.EVICT_NOTICE, names.EVICT_AT, names.EVICT_READY, names.
 
 
 class Checkpoint(Struct, frozen=True, gc=False):
-    """A checkpoint that a run reports as saved."""
+    """A checkpoint that a gang's run reports as saved."""
 
     at: float
     """Time when the checkpoint was complete, in seconds since the epoch."""
@@ -45,7 +45,7 @@ class NoticeAnswer(Struct, frozen=True, gc=False):
 def checkpoint_of(text: str | None) -> Checkpoint | None:
     """Return the checkpoint in a text like `step=1200,at=2026-11-26T05:00:00Z`; None if the text is invalid.
 
-    The step may be missing. A text with other parts is invalid, so that later versions can define new parts.
+    The step may be left out. A text with any other part is invalid, so that later versions can define more parts.
     """
     if not text or len(text) > CHECKPOINT_CHARS.value:
         return None

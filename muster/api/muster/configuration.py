@@ -39,7 +39,10 @@ class Suspects(Struct, frozen=True):
 
 
 class PublishedConfig(Object):
-    """The ConfigMap. Its `data` is None until an extender has been the leader."""
+    """The ConfigMap with the published configuration.
+
+    Its `data` is None until an extender has led for the first time.
+    """
 
     data: Mapping[str, str] | None = field(default_factory=dict)
 

@@ -34,7 +34,7 @@ def creator_of(annotations: Mapping[str, str]) -> str:
 
 
 def counted_user(namespace: str, annotations: Mapping[str, str]) -> str:
-    """Return the user to whose limits an object counts: its creator or, if unknown, the namespace's service accounts.
+    """Return the user whose limits apply to an object: its creator or, if unknown, the namespace's service accounts.
 
     All service accounts of a namespace count as one user. Otherwise users could create additional accounts to get
     additional limits.

@@ -29,7 +29,7 @@ class Slot(NamedTuple):
 
 
 def named_gang(meta: ObjectMeta) -> str | None:
-    """Return the name of the PodGroup in the metadata of a pod or template; None without a name."""
+    """Return the name of the PodGroup that the metadata of a pod or template contain; None if they name none."""
     return (
         meta.annotations.get(names.GROUP_NAME)
         or meta.labels.get(names.GANG)
@@ -59,7 +59,7 @@ def workload_note(owner: ObjectMeta, makers: Container[str]) -> dict[str, str]:
     """Return the PodGroup's annotation with the workload that created the gang's owner, e.g. a ReplicaSet's Deployment.
 
     Events about the gang are also recorded for this workload. The result is empty for `makers`, such as CronJobs and
-    JobFlows, because these kinds observe the workloads that they create.
+    JobFlows, because these kinds watch the workloads that they create.
     """
     above = owner.controller
     if above is None or above.kind in makers:
@@ -78,8 +78,8 @@ def workload_above(group: ObjectMeta) -> OwnerReference | None:
 def later_tasks(meta: ObjectMeta) -> frozenset[str]:
     """Return the tasks that a PodGroup does not count yet, because they depend on other tasks (`dependsOn`).
 
-    These tasks get no planned placement; their pods are placed when they arrive. A task is removed from the list when
-    it has started.
+    These tasks get no planned placement; their pods are placed when they arrive. A task is removed from this list when
+    its pods have started.
     """
     return frozenset(filter(None, meta.annotations.get(names.LATER_TASKS, "").split(",")))
 

@@ -2,8 +2,8 @@
 
 No objects are mirrored: the planner works on a PodGroup in Volcano's form, which `as_group` derives from the native
 PodGroup. Code that writes addresses the native PodGroup (`native_name`, `reference`). Phase and reasons are stored as
-conditions in the native status, so that a restarted planner can read them. `conditions_of` writes what `status_of`
-reads.
+conditions in the native status, so that a restarted planner can read them. `conditions_of` creates the conditions, and
+`status_of` reads them.
 """
 
 from collections.abc import Iterable, Sequence
@@ -106,7 +106,8 @@ def as_group(native: scheduling.NativePodGroup, queue: str) -> PodGroup:
 def binds_parts(composite: scheduling.CompositePodGroupSpec) -> bool:
     """Return True if the groups in a composite group must start together, be disrupted together or be placed together.
 
-    A composite group that needs only one of its groups is treated like a basic one, as in kube-scheduler.
+    As in kube-scheduler, a composite group that needs only one of its groups is treated like one with the policy
+    `basic`.
     """
     policy, constraints, mode = composite.scheduling_policy, composite.scheduling_constraints, composite.disruption_mode
     alone = policy.gang.min_group_count <= 1 if policy.gang is not None else policy.basic is not None
@@ -141,7 +142,7 @@ def status_of(native: scheduling.NativePodGroup) -> PodGroupStatus:
 
 
 def holds(status: PodGroupStatus) -> PodGroupStatus:
-    """Return the part of a gang's status that a native PodGroup can store, in the form in which it is read again."""
+    """Return the part of a gang's status that a native PodGroup can store, as it is read back from the conditions."""
     by_kind = {each.type: replace(each, transition_id="") for each in status.conditions}
     return replace(status, conditions=[by_kind[kind] for kind in _KINDS if kind in by_kind], ending="")
 
@@ -176,7 +177,8 @@ def conditions_of(
 ) -> list[Condition]:
     """Return the conditions of a native PodGroup for this status; `known` are the current ones, `now` is in seconds.
 
-    Other conditions are kept unchanged. PodGroupInitiallyScheduled, once True, stays True, as the API requires.
+    Conditions of other components are kept unchanged. PodGroupInitiallyScheduled, once True, stays True, as the API
+    requires.
     """
     before = {each.type: each for each in known}
     moment = format_time(now)
@@ -219,7 +221,7 @@ def _reasons(status: PodGroupStatus) -> Iterable[Condition]:
 
 
 def _for_everyone(status: PodGroupStatus, before: dict[str, Condition]) -> Iterable[Condition]:
-    """Yield the standard conditions, which other Kubernetes tools read."""
+    """Yield the standard conditions of a PodGroup, which other Kubernetes tools read."""
     conditions = {each.type: each for each in status.conditions}
     waits, starts = conditions.get("Unschedulable"), conditions.get("Scheduled")
     first = before.get(scheduling.INITIALLY_SCHEDULED)

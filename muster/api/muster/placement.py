@@ -20,7 +20,7 @@ _DEVICES = re.compile(r"[0-9]{1,4}(,[0-9]{1,4}){0,63}")
 
 
 class NodeRun(Wire):
-    """A number of consecutive ranks on one node; an empty node means that the ranks have no node yet."""
+    """A number of consecutive ranks on one node. If the name of the node is empty, the ranks have no node yet."""
 
     node: str = ""
     """Name of the node."""
@@ -87,7 +87,7 @@ class Notice(Wire):
     namespace: str = ""
     """Namespace of the PodGroup; the placement's if left out."""
     told_at: str = ""
-    """Time of the notice (RFC 3339). A checkpoint that the gang has saved since then counts as its answer."""
+    """Time of the notice (RFC 3339). A checkpoint that the gang has saved since this time counts as its answer."""
     evict_at: str = ""
     """Time at which the gang is evicted if it has not answered (RFC 3339)."""
 
@@ -131,7 +131,7 @@ class AvoidedNode(Wire):
     failures: NonNegative = 0
     """Number of successive failures on the node; each one lengthens the time for which the node is avoided."""
     failed_at: str = ""
-    """Time when the last failure was counted (RFC 3339). Failures of pods that are older than this do not count
+    """Time when the last failure was counted (RFC 3339). Failures of pods that are older than this time are not counted
     again."""
 
 
@@ -156,8 +156,8 @@ class PlacementStatus(Wire):
     planned: NonNegative = 0
     """Number of pods that have a planned node."""
     started: bool = False
-    """True once enough members have started together; after that, members are placed as they arrive, until the last one
-    has ended."""
+    """True once enough members have started together. From then on, members are placed as they arrive, until the last
+    member has ended."""
     started_at: str = ""
     """Time of the start, rounded up to the next full second (RFC 3339)."""
     started_with: StartedWith | None = None
@@ -237,7 +237,7 @@ def node_of_slot(placement: Placement, slot: Slot | None) -> str | None:
 
 
 def pin_of(placement: Placement, pod_set: str, rank: int) -> str | None:
-    """Return the node to which a new member is pinned; None if it has none, or waits for other members to arrive."""
+    """Return the node to which a new member is pinned; None without a node, or while it waits for other members."""
     return None if _pod_set(placement, pod_set).held else node_of(placement, pod_set, rank)
 
 
@@ -265,7 +265,7 @@ def devices_of(placement: Placement, slot: Slot) -> tuple[int, ...]:
 def slots_of(placement: Placement) -> Iterator[tuple[Slot, str]]:
     """Yield every slot that has a node, with the node; pod sets in stored order, ranks ascending.
 
-    Stops at the limit of pods per gang, so that large counts, which users may write, cost nothing.
+    The function stops at the limit of pods per gang, so that large counts, which users may write, cost no time.
     """
     left = PODS.value
     for pod_set in placement.spec.pod_sets:

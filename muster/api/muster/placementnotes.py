@@ -1,8 +1,8 @@
 """Placements that are stored in an annotation of the PodGroup: the short form for a gang with one pod.
 
-Most gangs have one pod, and a write costs the API server more time than the planning costs Muster. For such a gang, an
-annotation replaces the `Placement` object and is written together with the phase. An object is only needed for reserved
-capacity, victims or an abandoned placement.
+Most gangs have one pod, and for such a gang a write takes the API server longer than planning takes Muster. For such a
+gang, an annotation replaces the `Placement` object and is written together with the phase. An object is only needed for
+reserved capacity, victims or an abandoned placement.
 """
 
 from typing import Any
@@ -70,7 +70,7 @@ def noted(group: PodGroup) -> Placement | None:
 
 
 def current(group: PodGroup, placement: Placement | None) -> Placement | None:
-    """Return the later of a gang's Placement and its annotation; placements of an earlier PodGroup are ignored."""
+    """Return the newer one of a gang's Placement and annotation; placements of an earlier PodGroup are ignored."""
     known = [each for each in (placement, noted(group)) if each and each.spec.pod_group_uid == group.metadata.uid]
     return max(known, key=lambda each: each.spec.epoch, default=None)
 

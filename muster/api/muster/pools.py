@@ -2,8 +2,8 @@
 
 The name of a pool is the value of a label on nodes, root queues, PodGroups and Placements. The default pool has no name
 and contains all objects without the label, so a cluster without pools has only this pool. The name of the pool is part
-of the name of its kube-scheduler's profile. So the `schedulerName` of a pod, which is immutable, determines which pair
-places the pod.
+of the name of its kube-scheduler's profile. The `schedulerName` of a pod, which is immutable, therefore determines
+which pair places the pod.
 """
 
 import re

@@ -20,7 +20,7 @@ def rough_place(place: int) -> int:
 
 
 def place_text(place: int, waiting: int = 0) -> str:
-    """Return a rounded position as text: `7`, `21-30`, or `21-24` if only 24 gangs are `waiting`; 0 means unknown."""
+    """Return a rounded position as text: `7`, `21-30`, or `21-24` if only 24 gangs wait. `waiting` is 0 if unknown."""
     last = place + _step(place) - 1
     last = min(last, max(waiting, place)) if waiting else last
     return str(place) if last == place else f"{place}-{last}"

@@ -52,7 +52,7 @@ class Reason(Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
         return replace(self, params={**self.params, **params})
 
     def also(self, more: "Reason") -> "Reason":
-        """Return the reason with another one appended; unchanged if the other one is empty."""
+        """Return the reason with another reason appended; unchanged if the other reason is empty."""
         return _also(self, more) if more else self
 
 

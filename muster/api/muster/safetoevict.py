@@ -14,7 +14,10 @@ _HELD = ("false", "on-completion")
 
 
 def annotations_for(value: str) -> dict[str, str | None]:
-    """Return the annotations of a pod for this value, where None removes an annotation; empty removes all of them."""
+    """Return the annotations of a pod for this value.
+
+    None removes an annotation; an empty value removes all of them.
+    """
     held = "true" if value in _HELD else None
     return {names.PODS_SAFE_TO_EVICT: value or None, names.DO_NOT_DISRUPT: held, names.SAFE_TO_EVICT: value or None}
 

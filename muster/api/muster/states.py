@@ -19,11 +19,11 @@ State = Literal[
     "Waiting", "Reserved", "Starting", "Running", "Degraded", "Suspended",
     "Completed", "Failed", "Terminated", "Deleted", "Gone",
 ]  # fmt: skip
-"""Degraded: fewer members run than the gang needs. Deleted: deleted before its end. Gone: all its objects are
-deleted."""
+"""The state of a gang. `Degraded` means that fewer members run than the gang needs, `Deleted` that it was deleted
+before its end, and `Gone` that all its objects are deleted."""
 Members = Literal["", "whole", "short", "over"]
-"""Nodes of the members: too few have one, enough have one, too few have one again after a start, or all members have
-ended."""
+"""Progress of the members: too few have a node, enough have a node, too few still have a node after a start, or all
+have ended."""
 
 WAITING = frozenset({"Waiting", "Reserved"})
 """States of gangs that have not started yet."""
@@ -52,7 +52,7 @@ class Facts(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
 
     members: Members = ""
     begun: bool = True
-    """False if it is known that no member has run yet; failed members that will be replaced do not count."""
+    """False if it is known that no member has run yet; failed members that will be replaced are not counted."""
     failed: bool = False
     """True if all members have ended without success."""
     waits: bool = False
@@ -97,8 +97,9 @@ def state_of(facts: Facts) -> State:
 def facts_of(group: PodGroup, placement: Placement | None = None, pods: Collection[Pod] | None = None) -> Facts:
     """Return the facts from a gang's objects; `pods` is None if the user may not read pods.
 
-    Pods on nodes, and waiting replacements of lost members, count even if the planner has not written the phase yet. An
-    ended gang has failed if its owner failed, or if no member succeeded and some failed or all were evicted.
+    Pods on nodes, and waiting replacements of lost members, are counted even if the planner has not written the phase
+    yet. A gang that has ended counts as failed if its owner failed, or if no member succeeded and some failed or all
+    were evicted.
     """
     status, waits = group.status, bool(group.why_waiting)
     phase: PlacementPhase | Literal[""] = "Reserved" if waits and status.expected_start else ""
@@ -129,6 +130,6 @@ def _members(group: PodGroup, placement: Placement | None, pods: Collection[Pod]
 def _begun(phases: set[str]) -> bool:
     """Return True if a member runs or has succeeded, or if all members have failed.
 
-    A few failed members do not count, because they may be from an earlier attempt.
+    If only some members have failed, they are not counted, because they may be from an earlier attempt.
     """
     return bool(phases & {"Running", "Succeeded"}) or phases == {"Failed"}

@@ -1,6 +1,6 @@
 """Usage of queues by period, as the recorder publishes it in the ConfigMap `muster-usage`. Pure.
 
-The document is not trusted: if it is too long or invalid, it is ignored, and the reason is reported.
+The published document is not trusted: if it is too long or invalid, it is ignored, and the reason is reported.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,7 +16,7 @@ RESOURCES_KEPT: Final = 16
 """Maximum number of resources counted per queue, besides the resources of its budgets; otherwise users could invent any
 number of names."""
 AHEAD_S: Final = 600.0
-"""Maximum time by which a document's time may be in the future, in seconds; clocks differ by less."""
+"""Maximum number of seconds by which the time in a document may be in the future, because clocks differ."""
 AGAIN_S: Final = 300.0
 """Maximum interval between two publications, in seconds."""
 Period = Literal["month", "week", "day"]
@@ -68,7 +68,7 @@ class QueueUsage(msgspec.Struct, frozen=True):
     day: PeriodUsage = _NOTHING
 
     def within(self, period: Period, name: str) -> Mapping[str, float]:
-        """Return the usage in the period of this name; empty if the counted period has another name."""
+        """Return the usage in the period with this name; empty if another period was counted."""
         if period == "month":
             return self.seconds if self.month == name else {}
         usage = self.week if period == "week" else self.day
@@ -95,7 +95,7 @@ _USAGE: Final = msgspec.json.Decoder(PublishedUsage)
 
 
 def silent_s(usage: PublishedUsage, now: float) -> float:
-    """Return for how many seconds the next publication has been overdue; 0 if it is not overdue."""
+    """Return the number of seconds by which the next publication is overdue; 0 if it is not overdue."""
     since = now - usage.until
     return since if since > 2 * AGAIN_S else 0.0
 

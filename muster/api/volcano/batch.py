@@ -38,7 +38,7 @@ ClaimSpec = Annotated[dict[str, Any], Meta(extra_json_schema={"x-muster-schema":
 
 
 class LifecyclePolicy(Wire):
-    """An action that is taken after one of these events, or after this exit code; at once, or after `timeout`."""
+    """An action that is taken after one of these events or after this exit code, either at once or after `timeout`."""
 
     action: str = ""
     """The action: AbortJob, RestartJob, TerminateJob, CompleteJob, ResumeJob, RestartTask, RestartPod or
@@ -100,7 +100,7 @@ class TaskSpec(Wire):
     """Number of container restarts in this task after which the event TaskFailed occurs; 3 if left out or 0, -1 for no
     limit."""
     depends_on: DependsOn | None = None
-    """Tasks that must be ready before the pods of this one are created."""
+    """Tasks that must be ready before the pods of this task are created."""
     partition_policy: PartitionPolicy | None = None
     """Division of the task into equal partitions."""
 
@@ -136,11 +136,11 @@ class JobSpec(Wire):
     running_estimate: Duration | None = None
     """The field is stored, but has no effect."""
     queue: str = ""
-    """The queue of the job, whose share the job uses. The queue must exist and be open."""
+    """The queue of the job; the job uses a part of its share. The queue must exist and be open."""
     max_retry: NonNegative = 0
     """Number of failed attempts after which the job fails: 3 allows the first run and two restarts."""
     ttl_seconds_after_finished: NonNegative | None = None
-    """Seconds after the job's end until the job is deleted; it is kept if unset."""
+    """Seconds after the job's end until the job is deleted; the job is kept if unset."""
     priority_class_name: str = ""
     """PriorityClass of the gang, and of pods whose template names none."""
     min_success: Annotated[int, Meta(ge=1)] | None = None
@@ -151,8 +151,8 @@ class JobSpec(Wire):
     def __post_init__(self) -> None:
         """Name tasks without a name by their position in the list, as Volcano does.
 
-        The names are not stored: when a manifest is applied again, the whole list of tasks is compared with the
-        manifest.
+        These names are not stored: when a manifest is applied again, the stored list of tasks is compared with the
+        manifest as a whole.
         """
         for index, task in enumerate(self.tasks):
             task.name = task.name or f"default{index}"
@@ -197,7 +197,7 @@ class JobCondition(Wire):
 
 
 class JobStatus(Wire):
-    """status of a Job; its counters exclude pods that are being deleted, except `terminating`."""
+    """status of a Job. Its counters, except `terminating`, exclude pods that are being deleted."""
 
     state: JobState = field(default_factory=JobState)
     """Phase of the job, with time and reason."""

@@ -51,7 +51,7 @@ class TcpSocket(Wire):
 
 
 class TaskStatus(Wire):
-    """A pod phase that a task must reach with as many pods as its minimum; one pod suffices for Failed or Unknown."""
+    """A pod phase that the minimum number of a task's pods must reach; for Failed or Unknown, one pod suffices."""
 
     task_name: TaskName = ""
     """Name of a task in the Jobs of the targets."""
@@ -68,14 +68,15 @@ class Probe(Wire):
     """Admission rejects this field, because Muster's controller does not connect to pods."""
     task_status_list: list[TaskStatus] = field(default_factory=list)
     """Tasks and the pod phases that they must reach. The dependency on a target is met once all of its listed tasks
-    have done so."""
+    have reached these phases."""
 
 
 class FlowDependsOn(Wire):
     """The steps on which this step depends."""
 
     targets: list[str] = field(default_factory=list)
-    """Names of steps of the same JobFlow. Their Jobs must be completed before this step's Job is created."""
+    """Names of steps of the same JobFlow. The Jobs of these steps must be completed before the dependent step's Job is
+    created."""
     probe: Probe | None = None
     """A condition under which the dependency counts as met before the targets' Jobs are completed."""
 
@@ -159,7 +160,8 @@ class JobFlowSpec(Wire):
     flows: list[Flow] = field(default_factory=list)
     """The steps of the JobFlow."""
     job_retain_policy: RetainPolicy = ""
-    """`delete`: the Jobs are deleted when all of them are completed; `retain` or unset: they are kept."""
+    """With `delete`, the Jobs are deleted when all of them are completed. With `retain`, the default, the Jobs are
+    kept."""
 
 
 class FlowHistory(Wire):
@@ -207,7 +209,8 @@ class FlowState(Wire):
     """Phase of a JobFlow."""
 
     phase: FlowPhase = ""
-    """Succeed: all Jobs are completed. Failed: a Job has failed or was terminated, and no further Jobs are created."""
+    """`Succeed` means that all Jobs are completed. `Failed` means that a Job has failed or was terminated; then no
+    further Jobs are created."""
     message: str = ""
     """Reason why a due Job cannot be created; empty if there is no such problem."""
 

@@ -40,9 +40,9 @@ def stored(settings: Sequence[PodSettings]) -> str:
 
 
 def recorded(annotations: Mapping[str, str]) -> list[PodSettings]:
-    """Return the settings in the annotation of a Job; none if it cannot be read.
+    """Return the settings in the annotation of a Job; no settings if the annotation cannot be read.
 
-    If a user has written it without admission, at most one selector or toleration above a pod's limits is returned.
+    If a user has bypassed admission, at most one selector or toleration more than a pod may have is returned.
     """
     text = annotations.get(names.GROUPED_TEMPLATES)
     try:
@@ -74,7 +74,7 @@ def additions(spec: Mapping[str, Any], settings: PodSettings) -> Iterator[tuple[
 
 
 def _markers(containers: Any) -> Iterator[tuple[Path, Any]]:
-    """Yield the missing marker resources, preferably for a container that has limits; others should stay unlimited."""
+    """Yield the missing marker resources, preferably for a container that has limits, so that others stay unlimited."""
     if not isinstance(containers, list):
         return
     limits = [mapping(mapping(mapping(each).get("resources")).get("limits")) for each in containers]

@@ -1,4 +1,7 @@
-"""scheduling.volcano.sh/v1beta1: PodGroup (without a status subresource, because clients rely on this) and Queue."""
+"""scheduling.volcano.sh/v1beta1: PodGroup and Queue.
+
+PodGroup has no status subresource, because clients rely on this.
+"""
 
 from typing import Annotated, Literal
 
@@ -19,8 +22,8 @@ class NetworkTopology(Wire):
     """Required proximity of pods in the network. At most one of the two `highest_tier` fields is set."""
 
     mode: Literal["hard", "soft"] = "hard"
-    """hard, or left out: the pods wait until the requirement can be met. soft: the pods are placed as close together as
-    possible."""
+    """With `hard`, the default, the pods wait until the requirement can be met. With `soft`, the pods are placed as
+    close together as possible."""
     highest_tier_allowed: int | None = None
     """Highest network level that the pods may span; 1 is the lowest."""
     highest_tier_name: str | None = None
@@ -52,12 +55,12 @@ class PodGroupSpec(Wire):
     min_task_member: dict[str, int] = field(default_factory=dict)
     """Number of pods of each task that must start together; ignored if `minMember` is less than the sum."""
     queue: str = "default"
-    """The queue of the gang, whose share the gang uses."""
+    """The queue of the gang; the gang uses a part of its share."""
     priority_class_name: str = ""
     """PriorityClass of the gang. Within a queue, gangs with a higher priority come first."""
     min_resources: Quantities | None = None
-    """Minimum resources of the gang; the gang is admitted to its queue once they seem available. They count towards the
-    queue's capability even if a running gang does not use all of them."""
+    """Minimum resources of the gang. The gang is admitted to its queue once these resources seem to be available. They
+    count towards the queue's capability even if a running gang does not use all of them."""
     network_topology: NetworkTopology | None = None
     """Required proximity of all pods."""
     sub_group_policy: list[SubGroupPolicy] = field(default_factory=list)
@@ -71,8 +74,8 @@ EVICTED = "Evicted"
 PLACED = "Placed"
 """Reason in the condition Unschedulable, with status False, of a gang that has waited and now has planned nodes."""
 TOO_FEW_PODS = "NotEnoughPods"
-"""Reason in the condition Unschedulable of a gang some of whose pods have not been created yet, as briefly at each
-start."""
+"""Reason in the condition Unschedulable of a gang some of whose pods have not been created yet, which is usual for a
+short time at each start."""
 OVER_CAPABILITY = "QueueOverCapability"
 """Reason in the condition Unschedulable of a gang that would exceed the capability of its queue."""
 WORLD_ENDED = "WorldEnded"
@@ -84,7 +87,7 @@ deleted."""
 
 
 class PodGroupCondition(Wire):
-    """A condition of a gang: whether it is scheduled, and why not."""
+    """A condition of a gang: if the gang is scheduled, and the reason if it is not."""
 
     type: ConditionType
     """Unschedulable or Scheduled."""
@@ -106,10 +109,10 @@ class PodGroupStatus(Wire):
     """status of a gang, most of which the planner writes."""
 
     phase: PodGroupPhase = ""
-    """Phase of the gang. Pending: it waits in its queue. Inqueue: its pods may be created. Unknown: it has fewer
-    members than its minimum."""
+    """Phase of the gang. `Pending` means that the gang waits in its queue, `Inqueue` that its pods may be created, and
+    `Unknown` that it has fewer members than its minimum."""
     conditions: list[PodGroupCondition] = field(default_factory=list)
-    """Reason why the gang waits, or that it is scheduled."""
+    """Conditions of the gang: the reason why it waits, or the fact that it is scheduled."""
     running: NonNegative = 0
     """Number of pods that are running."""
     succeeded: NonNegative = 0
@@ -203,8 +206,8 @@ class QueueSpec(Wire):
     capability: Quantities = field(default_factory=dict)
     """Maximum resources that the queue may use; resources without an entry have no limit."""
     deserved: Quantities = field(default_factory=dict)
-    """Quota of the queue, which the queue gets before the remaining resources are divided by weight. Usage above the
-    quota may be reclaimed."""
+    """Quota of the queue. Quotas are served before the remaining resources are divided by weight. Usage above the quota
+    may be reclaimed."""
     guarantee: Guarantee = field(default_factory=Guarantee)
     """Resources that no other queue can use, even while this queue does not use them."""
     reclaimable: bool | None = None
@@ -269,7 +272,7 @@ class QueueStatus(Wire):
     waiting: NonNegative = 0
     """Number of gangs that wait in this queue itself, for admission or for nodes."""
     spares: Quantities = field(default_factory=dict)
-    """Resources of the spare slots of the queue's gangs. They count as used, in addition to `allocated`."""
+    """Resources of the spare slots of the queue's gangs. These resources count as used, in addition to `allocated`."""
     largest_node: Quantities = field(default_factory=dict)
     """Only on the root queue: the largest quantity of each resource on any single node. Admission warns about pods that
     request more."""

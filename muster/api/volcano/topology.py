@@ -1,7 +1,7 @@
 """Network topology: Volcano's HyperNode (topology.volcano.sh/v1alpha1) and Kueue's Topology.
 
-Patterns of users are matched by RE2, as in Go, whose time is linear in the length of the text. Python's own engine
-backtracks, so a short pattern could keep it busy for years.
+Users' patterns are matched by RE2, as in Go; the time that RE2 takes is linear in the length of the text. Python's own
+engine backtracks, so a short pattern could keep it busy for years.
 """
 
 from collections.abc import Iterator
@@ -112,7 +112,7 @@ class Topology(Object):
 
 HYPER_NODES = Resource("topology.volcano.sh", "v1alpha1", "hypernodes", "HyperNode", HyperNode, namespaced=False)
 TOPOLOGIES = Resource("kueue.x-k8s.io", "v1beta2", "topologies", "Topology", Topology, namespaced=False)
-"""Kueue's Topology. Kueue also serves this kind in other versions, which have the same fields as far as Muster reads
+"""Kueue's Topology. Kueue also serves this kind in other versions; the fields that Muster reads are the same in all of
 them."""
 
 
@@ -203,6 +203,6 @@ def options(memory_bytes: int) -> Any:
 
 
 def _text(error: Exception) -> str:
-    """Return RE2's message, which RE2 raises as bytes."""
+    """Return the message of an RE2 error as text, because RE2 raises it as bytes."""
     text = error.args[0] if error.args else ""
     return text.decode(errors="replace") if isinstance(text, bytes) else str(text)

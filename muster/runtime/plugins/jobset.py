@@ -77,14 +77,14 @@ def service(base: Fields) -> dict[str, list[str]]:
 
 
 def fails_at_once(base: Fields, job: str) -> bool:
-    """Return True if this replicated job fails the JobSet although restarts are left, because of its first rule."""
+    """Return True if the first failure rule for this replicated job fails the JobSet, without a restart."""
     rules = (base.get("failurePolicy") or {}).get("rules") or []
     actions = (rule["action"] for rule in rules if job in (rule.get("targetReplicatedJobs") or [job]))
     return next(actions, _RESTART) == _FAIL
 
 
 def deciding(base: Fields, members: Sequence[str]) -> list[str]:
-    """Return the replicated jobs any one of which completes the JobSet when it succeeds; none if all must succeed."""
+    """Return the replicated jobs of which a single success completes the JobSet; empty if all must succeed."""
     policy = base.get("successPolicy") or {}
     targets = list(policy.get("targetReplicatedJobs") or ())
     if policy.get("operator") == "Any":
@@ -209,7 +209,7 @@ class JobSetPlugin:
     def validate(self, info: Info) -> Findings:
         """Reject a change of the number of nodes at run time, and fields that create a gang's pods one after another.
 
-        There is a warning for a restart budget, because JobSet has its own restart rules.
+        The plugin warns about a restart budget, because JobSet has its own rules for restarts.
         """
         findings = Findings()
         if info.target != self.name:

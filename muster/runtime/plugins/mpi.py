@@ -144,7 +144,7 @@ def _environment(info: Info, launcher: PodSet, number: int) -> Variables:
 
 
 def _taken(info: Info) -> Iterator[FieldError]:
-    """Yield an error for each volume and mount of a runtime that Muster would replace."""
+    """Yield an error for each volume or mount of a runtime that is in the way of Muster's own volumes and mounts."""
     launcher, nodes = _parts(info)
     keys = (mpi_objects.SSH_VOLUME, mpi_settings.mount_path(info.settings))
     hosts = (mpi_objects.HOSTFILE_VOLUME, mpi_settings.HOSTFILE.rpartition("/")[0])

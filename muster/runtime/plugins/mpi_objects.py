@@ -66,7 +66,7 @@ def in_a_map(hosts: str) -> bool:
 
 
 def shared_name(workload: str, hosts: str) -> str:
-    """Return the name of the ConfigMap with this hostfile, which depends on the content of the hostfile."""
+    """Return the name of the ConfigMap with this hostfile; the name contains a digest of the hostfile."""
     return f"{workload}-{HOSTFILE_VOLUME}-{sha256(hosts.encode()).hexdigest()[:_DIGITS]}"
 
 
@@ -116,8 +116,8 @@ _SSH = f"ssh -o BatchMode=yes -o ConnectTimeout=5 -o ConnectionAttempts=1 {SSH_A
 _MARKS = {"@SSH@": _SSH, "@AT_ONCE@": str(_AT_ONCE), "@HOSTFILE@": HOSTFILE, "@ANNOTATION@": annotation(MPI_WAIT)}
 _FILE = Path(__file__).with_name("wait_for_hosts.sh")
 SCRIPT = re.sub("@[A-Z_]+@", lambda mark: _MARKS[mark[0]], _FILE.read_text(encoding="utf-8"))
-"""Script for any POSIX shell, which waits for the hosts. In it, Kubernetes only replaces `$(NAME)` for variables that
-it knows."""
+"""Script for any POSIX shell, which waits for the hosts. In the script, Kubernetes replaces `$(NAME)` only if it knows
+the variable."""
 
 
 def waiter(info: Info, launcher: PodSet, plugin: str) -> InitPlan | None:

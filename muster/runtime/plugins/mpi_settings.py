@@ -1,11 +1,11 @@
 """Settings of MPI with their checks, and the implementations of MPI.
 
 An implementation has its own form of the hostfile, and its own variables for hostfile and ssh. Open MPI 5 ignores every
-variable of Open MPI 4 and runs only on the launcher, without a message; both families can be set together. Open MPI 4
-must keep full host names, and then mistakes its own host for a remote one unless the launcher's line has the short
-name. MPICH stops at `slots=` in a hostfile, and reads HYDRA_LAUNCHER_EXTRA_ARGS (not HYDRA_LAUNCH_EXTRA_ARGS). With
-MPICH and Intel MPI the nodes connect back to the launcher's short host name, so they need its subdomain among their DNS
-search domains.
+variable of Open MPI 4 and runs only on the launcher, without a message; the variables of both versions can be set
+together. Open MPI 4 must keep full host names, and then mistakes its own host for a remote one unless the launcher's
+line has the short name. MPICH stops at `slots=` in a hostfile, and reads HYDRA_LAUNCHER_EXTRA_ARGS (not
+HYDRA_LAUNCH_EXTRA_ARGS). With MPICH and Intel MPI the nodes connect back to the launcher's short host name, so they
+need its subdomain among their DNS search domains.
 """
 
 from collections.abc import Callable

@@ -144,7 +144,10 @@ def members(info: Info) -> list[PodSet]:
 
 
 def together(info: Info) -> list[PodSet]:
-    """Return the members' pod sets, even without pods now: all that need not be complete before others begin."""
+    """Return the members' pod sets, even without pods now.
+
+    These are all pod sets that need not be complete before other pod sets begin.
+    """
     before = {name for pod_set in info.pod_sets for name, status in pod_set.after.items() if status == "Complete"}
     initializers = {"dataset-initializer", "model-initializer"}
     return [pod_set for pod_set in info.pod_sets if pod_set.role not in initializers and pod_set.name not in before]
@@ -153,8 +156,8 @@ def together(info: Info) -> list[PodSet]:
 def gang(info: Info, plugin: str, details: Mapping[str, Any] | None = None) -> GangShape:
     """Return the gang of a workload.
 
-    Pods that are created only when others are ready do not count: the gang would wait for them and never start. For
-    elastic pods, the lower bound counts. Limits replace missing requests.
+    Pods that are created only when other pods are ready are not counted, because the gang would wait for them and never
+    start. Of elastic pods, the lower bound is counted. Limits replace missing requests.
     """
     inside, elastic = members(info), info.setting(ELASTIC)
     there = {pod_set.name for pod_set in inside}

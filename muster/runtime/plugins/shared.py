@@ -35,9 +35,9 @@ def reserved(info: Info, names: Sequence[str]) -> Findings:
 
 
 def yielding(info: Info, variables: Variables) -> Variables:
-    """Return the variables that the TrainJob does not set itself.
+    """Return those of the variables that the TrainJob does not set itself.
 
-    The user's value takes precedence, unless an error forbids it.
+    A value that the user sets takes precedence, unless it was rejected as an error.
     """
     if info.train_job is None:
         return variables

@@ -14,7 +14,7 @@ TF_PORT = 2222
 
 
 class PlainML:
-    """No framework: pods get a subdomain and thus DNS names, and a TrainJob gets its number of nodes."""
+    """Plugin for training without a framework: pods get a subdomain, and so DNS names; a TrainJob gets a node count."""
 
     name = "PlainML"
     framework = "plain"
@@ -56,7 +56,10 @@ class XGBoost:
     RESERVED = ("DMLC_TRACKER_URI", "DMLC_TRACKER_PORT", "DMLC_TASK_ID", "DMLC_NUM_WORKER")
 
     def validate(self, info: Info) -> Findings:
-        """Reject reserved variables; for a TrainJob, with one error each, whose message its clients expect."""
+        """Reject reserved variables.
+
+        For a TrainJob, each variable gets an error with the message that its clients expect.
+        """
         if info.framework != self.framework:
             return Findings()
         if not info.train_job:

@@ -1,8 +1,8 @@
 """Torch: sets the variables that torchrun reads, so that `torchrun train.py` needs no arguments.
 
-A run has one of three forms: the usual one (a fixed number of pods), elastic (`minNodes:maxNodes`, with the rendezvous
-c10d), or `python`. The form `python` is for containers that run their script without torchrun and need each process's
-own variables.
+A run has one of three forms: the default form with a fixed number of pods, the elastic form (`minNodes:maxNodes`, with
+the rendezvous c10d), or `python`. The form `python` is for containers that run their script without torchrun and need
+each process's own variables.
 
 TorchTune runs as `tune run` with the recipe and the configuration for the model, nodes and devices. The model is part
 of the runtime's name (`torchtune-llama3.2-1b`), on which clients rely. The numbers of nodes and processes come from the
@@ -153,7 +153,7 @@ def processes(info: Info, pod_set: PodSet) -> tuple[str, str]:
 
 
 def form(info: Info) -> None:
-    """Check that the form is torchrun or python, and that the run is only elastic with torchrun."""
+    """Check that the form of the run is torchrun or python, and that a run with python is not elastic."""
     setting, elastic = info.setting(TORCH_ENV), info.setting(ELASTIC)
     if setting and setting.text not in {"torchrun", "python"}:
         raise setting.invalid("must be torchrun (the default) or python")
@@ -200,9 +200,9 @@ def _slots(pod_set: PodSet, number: str) -> int:
 
 
 class _Tuning(NamedTuple):
-    """The recipe to use in each case.
+    """The properties of a TorchTune run that determine its recipe.
 
-    `single` is for one process on one node; `spread` is for several processes, which need a rendezvous.
+    `single` is True for one process on one node; `spread` is True for several processes, which need a rendezvous.
     """
 
     nodes: int

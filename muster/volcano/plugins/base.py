@@ -12,7 +12,7 @@ from muster.volcano.tasks import PodSlot
 
 Default = str | bool | int
 Flags = Mapping[str, Default]
-"""Maps a flag to its default, whose type is the type of the flag's values."""
+"""Maps a flag to its default value; the type of the default is the type of all values of the flag."""
 
 
 class Parsed(NamedTuple):
@@ -57,7 +57,7 @@ _HIGHEST_PORT = 65535
 def _value(text: str, default: Default) -> Default | None:
     """Return the value converted to the type of the flag's default; None if it is invalid.
 
-    A number is a port or a number of seconds.
+    A flag with a number is a port or a number of seconds.
     """
     if isinstance(default, bool):
         return True if text in _TRUE else False if text in _FALSE else None
@@ -85,7 +85,7 @@ def _shown(default: Default) -> str:
 
 
 class PluginError(ValueError):
-    """A Job names a plugin that is missing or cannot work; the message is for the user."""
+    """Raised for a Job with a plugin that is missing or cannot work; the message is for the user."""
 
 
 class SSHKeyFiles(Protocol):
@@ -111,7 +111,7 @@ class KeyMaker(Protocol):
 
 
 class Owned(NamedTuple):
-    """An object besides the pods that the Job owns."""
+    """An object, other than a pod, that the Job owns."""
 
     resource: Resource[Any]
     manifest: Manifest
@@ -146,7 +146,7 @@ class JobPlugin:
         """Values of the flags in the Job."""
 
     def world(self, tasks: Collection[str]) -> Collection[str]:
-        """Return the tasks whose pods receive their number or names, which must be constant while the pods run."""
+        """Return the tasks whose pods receive their number or names, which must not change while the pods run."""
         return ()
 
     def check(self, job: Job) -> Iterable[FieldError]:
@@ -160,7 +160,7 @@ class JobPlugin:
     def ports(self, job: Job, task: TaskSpec) -> Mapping[str, int]:
         """Return the ports that `shape` opens in the task's pods, by name.
 
-        On the node's own network, the planner counts these ports as used before the pods exist.
+        If pods use the node's own network, the planner counts these ports as used before the pods exist.
         """
         return {}
 
@@ -173,7 +173,7 @@ class JobPlugin:
         return ()
 
     def shape(self, job: Job, slot: PodSlot, manifest: Manifest) -> None:
-        """Add everything else to the pod of `slot`, in place; the pod already has the variables of `env`."""
+        """Make all other additions to the pod of `slot`, in place; the pod already has the variables from `env`."""
 
 
 def unfit_for_a_service(job: Job, plugin: str) -> Iterator[FieldError]:

@@ -136,7 +136,7 @@ class TensorFlowJobPlugin(JobPlugin):
         return self._roles().keys()
 
     def env(self, job: Job, slot: PodSlot) -> Sequence[Manifest]:
-        """Return TF_CONFIG; no variable for a Job with a single pod, which is not a cluster.
+        """Return the variable TF_CONFIG; no variable for a Job with a single pod, which is not a cluster.
 
         Raises PluginError if the variable is too long to start a program.
         """
@@ -215,7 +215,9 @@ class MPIJobPlugin(JobPlugin):
         return {MPI_PORT: self.values["port"]}
 
     def env(self, job: Job, slot: PodSlot) -> Sequence[Manifest]:
-        """Return the names of the workers, separated by commas, in the master's pods; none without workers.
+        """Return, for the master's pods, a variable with the names of the workers, separated by commas.
+
+        There is no variable without workers.
 
         A list that is too long for a variable is only in the file of plugin svc, for `mpiexec --hostfile`.
         """
@@ -260,7 +262,7 @@ class HCCLRank(JobPlugin):
             manifest["metadata"]["annotations"].setdefault(HCCL_ANNOTATION, value)
 
     def _rank(self, job: Job, slot: PodSlot) -> str:
-        """Return the rank: masters count first, then workers; pods of other tasks have none."""
+        """Return the rank of a pod: masters come first, then workers; pods of other tasks have no rank."""
         if slot.task.name == self.values["master"]:
             return str(slot.index)
         if slot.task.name == self.values["worker"]:

@@ -33,13 +33,13 @@ class ThirdParty:
 
     @property
     def flags(self) -> Flags:
-        """The plugin's flags; none if it has none or cannot be imported."""
+        """The plugin's flags; empty if it has no flags or cannot be imported."""
         found = self._attribute("flags")
         return found if isinstance(found, Mapping) else {}
 
     @property
     def requires(self) -> Sequence[str]:
-        """Plugins that the plugin needs; none if it names none or cannot be imported."""
+        """Other plugins that the plugin needs; empty if it names none or cannot be imported."""
         found = self._attribute("requires")
         return [str(name) for name in found] if isinstance(found, tuple | list) else ()
 
@@ -66,7 +66,8 @@ class Guarded(JobPlugin):
     def check(self, job: Job) -> Sequence[FieldError]:
         """Call the plugin's `check`.
 
-        If it raises, the Job is rejected, because the error would not be reported elsewhere.
+        If the plugin's `check` raises an exception, the Job is rejected, because the error would not be reported
+        elsewhere.
         """
         try:
             return self._do("check failed", lambda: list(self._method("check")(job)))
@@ -193,7 +194,10 @@ def ports(job: Job, task: TaskSpec) -> list[int]:
 
 
 def _possible(wanted: Mapping[str, Sequence[str]]) -> Iterator[JobPlugin]:
-    """Yield a Job's plugins that can be created; the controller reports the others, and creates no pods of the Job."""
+    """Yield a Job's plugins that can be created.
+
+    If one cannot, the controller reports it and creates no pods of the Job.
+    """
     for name, factory in known().items():
         if name in wanted:
             try:

@@ -48,7 +48,7 @@ class SSH(JobPlugin):
         return [Owned(core.SECRETS, manifest, keys=self._files)]
 
     def shape(self, job: Job, slot: PodSlot, manifest: Manifest) -> None:
-        """Mount the Secret, with a mode that ssh accepts and that lets the pod's user read the keys."""
+        """Mount the Secret with a file mode that ssh accepts, and that lets the pod's user read the keys."""
         path = folder(self.values["ssh-key-file-path"])
         name = secret_name(job)
         secret = {
@@ -81,8 +81,8 @@ def config(job: Job, port: int) -> str:
     """Return the ssh client's configuration: no questions about unknown hosts, and short names for all pods.
 
     There is one pattern for each task, so that the size does not grow with the number of pods: a Secret holds 1 MiB.
-    ssh uses the first pattern that matches, so longer, more specific patterns come first. Names with a dot are complete
-    already.
+    ssh uses the first pattern that matches, so longer, more specific patterns come first. Names with a dot are already
+    complete.
     """
     lines = ["StrictHostKeyChecking no", "UserKnownHostsFile /dev/null"]
     for pattern, host in sorted(_patterns(job), key=lambda pair: len(pair[0]), reverse=True):
