@@ -46,7 +46,7 @@ class Authority:
 
     @property
     def cert_pem(self) -> bytes:
-        """The authority's certificate, for the caBundles."""
+        """The certificate of the authority (PEM), as webhook configurations contain it in `caBundle`."""
         return self.pair.cert_pem
 
     @classmethod

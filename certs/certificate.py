@@ -24,7 +24,7 @@ class UnreadableError(ValueError):
 
 @dataclass(frozen=True, repr=False)
 class Certificate:
-    """One certificate; two certificates are equal if all their bytes are equal."""
+    """A certificate. Two certificates are equal if their encoded bytes are equal."""
 
     pem: bytes
     parsed: x509.Certificate = field(compare=False)
@@ -118,7 +118,7 @@ class Pair:
     def vouched_by(self, trusted: Collection[Certificate]) -> bool:
         """Return True if a client that trusts these certificates accepts this one.
 
-        They must contain the certificate itself, its signer, or the signer of one of its intermediate authorities.
+        `trusted` must contain the certificate itself, its signer, or the signer of one of its intermediate authorities.
         """
         current, left = self.certificate, set(self.above)
         while current not in trusted and not any(current.signed_by(each) for each in trusted):

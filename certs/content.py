@@ -78,7 +78,7 @@ def read(
 
 
 def data_of(content: Content) -> dict[str, bytes | None]:
-    """Return the data of the Secret; a value None removes a key."""
+    """Return the data of the Secret that has this content; a key whose value is None is to be removed."""
     result: dict[str, bytes | None] = {BUNDLE: write_bundle(content.trusted)}
     for name, pair in ((ISSUER, content.issuer), (NEXT, content.coming), *content.leaves.items()):
         result[f"{name}.crt"] = pair.certificate.pem if pair else None
@@ -87,7 +87,7 @@ def data_of(content: Content) -> dict[str, bytes | None]:
 
 
 def annotations_of(content: Content) -> dict[str, str | None]:
-    """Return the annotations of the content; a value None removes an annotation."""
+    """Return the annotations of the Secret that has this content; one with the value None is to be removed."""
     return {names.ROTATE: content.request or None}
 
 

@@ -50,11 +50,11 @@ class Terms:
 class Situation:
     """Input of a decision besides the Secret and the caBundles.
 
-    Maps lead from the fingerprint of a certificate to a time in seconds; a missing entry counts as 0.
+    Its maps have a time in seconds by the fingerprint of a certificate; a missing entry counts as 0.
     """
 
     now_s: float
-    """The time of the API server."""
+    """The current time, by the API server's clock."""
     terms: Terms
     wanted: Sequence[WantedCertificate]
     trusted_s: Mapping[str, float] = field(default_factory=dict)
@@ -180,7 +180,7 @@ def bundle_for(
 ) -> tuple[Certificate, ...]:
     """Return the new caBundle of a webhook whose caBundle is now `present`.
 
-    It consists of the Secret's authorities, of `also`, and of the present ones that a replica may still use.
+    The new caBundle consists of the Secret's authorities, of `also`, and of present ones that a replica may still use.
     """
     trusted = dict.fromkeys((*content.trusted, *also))
     if not trusted:

@@ -30,12 +30,12 @@ from muster.runtime.train_job import Target
 
 
 class Controller:
-    """All controllers for one API server; `workers` threads share the Jobs.
+    """All controllers for one API server.
 
-    `at_once` limits the concurrent calls for pods, and `gather_s` delays passes after pod events. `shipped` are the
-    objects that the installation applies, and `lease` gets the Events about refused ones. `authorities` are the CA
-    certificates that trainers trust. With `network_policies`, TrainJobs get a NetworkPolicy by default. With
-    `native_groups`, gangs are also published as native PodGroups.
+    `workers` is the number of threads that process Jobs. `at_once` limits the concurrent calls for pods, and `gather_s`
+    delays passes after pod events. `shipped` are the objects that the installation applies, and `lease` gets the Events
+    about refused ones. `authorities` are the CA certificates that trainers trust. With `network_policies`, TrainJobs
+    get a NetworkPolicy by default. With `native_groups`, gangs are also published as native PodGroups.
     """
 
     def __init__(

@@ -250,7 +250,10 @@ def _kept_volumes(spec: PodSpec) -> list[dict[str, Any]]:
 
 
 def _shared(value: V, kind: type[V]) -> V:
-    """Return a shared value that equals this value, and must not be changed; unusually large values are not shared."""
+    """Return an equal value that several cached objects share, and that must not be changed.
+
+    Unusually large values are not shared.
+    """
     text = msgspec.json.encode(value)
     return cast("V", _decoded(text, cast("Hashable", kind))) if len(text) <= _MOST_SHARED_BYTES else value
 

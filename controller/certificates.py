@@ -1,7 +1,7 @@
 """The controller of one Secret of certificates and of the caBundles that trust them; `certs.rotation` decides.
 
-Each pass only uses the caches, and each write names the version that was read. Therefore, other clients may write, the
-process may be killed at any time, and if two processes act at once, one of them reads again.
+Each pass only uses the caches, and each write names the version of the object that was read. If another client or
+process has written in the meantime, the write fails and the pass is repeated. The process may be killed at any time.
 
 Keys are never logged or shown, and a Secret of another issuer is never written.
 """
@@ -77,7 +77,7 @@ class CertificateOptions:
 
 
 class Keeper(KeyController):
-    """A worker over one key. `namespace` is the namespace of the Secret.
+    """Worker that manages the Secret of certificates, which is in this namespace, and the caBundles.
 
     `wall_s` returns the current time, by default the API server's.
     """
@@ -112,8 +112,8 @@ class Keeper(KeyController):
     def make_first(self) -> None:
         """Create a missing Secret, in any replica, because the webhook's pods cannot start without it.
 
-        The leader creates all other objects. Only one of several replicas succeeds, because names are unique in the API
-        server.
+        The leader creates all other objects. If several replicas try, only one succeeds, because the name of an object
+        is unique in the API server.
         """
         if self._options.issuer != "own":
             return

@@ -30,14 +30,14 @@ class Kit:
 
 
 class Handled(Protocol):
-    """A cache that calls handlers with its changes."""
+    """A cache that reports each change of its objects to handlers."""
 
     def add_handler(self, handler: Handler[Any]) -> None:
         """Register the handler, which is called with each change."""
 
 
 class KeyController(ABC):
-    """A worker over keys; never two passes at once over the same key."""
+    """A controller whose worker runs passes over keys of objects; the passes over one key never overlap."""
 
     def __init__(self, kit: Kit, name: str, *, threads: int = 1) -> None:
         self._kit, self._client, self._recorder, self._wall_s = kit, kit.client, kit.recorder, kit.wall_s

@@ -44,7 +44,7 @@ _SYNC_WARNING_S = 30
 
 
 class ThreadEvents(Enum):
-    """Events that the main thread waits for."""
+    """Events that other threads report to the main thread."""
 
     LEADING = "leading"
     LOST = "lost"

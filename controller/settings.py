@@ -62,8 +62,8 @@ class ControllerSettings(Settings, frozen=True, kw_only=True):
     cert_ca_file: str = ""
     """Additional authorities (PEM) for the caBundles, e.g. the next one before a change of the issuer. Empty: none."""
     cert_dns_name: tuple[str, ...] = ()
-    """Host names or addresses of the webhook, as in the webhook configurations. If they change, a new certificate is
-    issued."""
+    """Host names or addresses of the webhook, as in the webhook configurations. If this setting changes, a new
+    certificate is issued."""
     web_dns_name: tuple[str, ...] = ()
     """Host names or addresses of the web page (docs/web.md). If set, the Secret also contains its certificate (web.crt,
     web.key)."""

@@ -106,7 +106,7 @@ class Retry(Exception):  # noqa: N818 - no defect: something outside has to chan
 
 
 class Worker:
-    """One work queue with its threads, which call `process` with each key, never concurrently for the same key.
+    """A work queue with threads that call `process` with each key, never twice at once for the same key.
 
     If a webhook does not answer, a single key is retried (`Unanswered`). `may_act` is called before each pass, because
     a process may have lost its lease while it was suspended.

@@ -1,4 +1,4 @@
-"""Gangs as shown to users.
+"""Gangs as users see them in lists.
 
 Each gang is a row with its state and reason, its pods by rank, its nodes and its expected start.
 
@@ -8,5 +8,5 @@ name, with its pods, and `nodes` has one row per node. `forecast` computes expec
 times, and `starts` simulates the cluster.
 
 All functions are pure: they get the API objects that the caller has read, and return rows. The package imports only the
-shared kernel `muster`. It must not import the processes, the web page or the command line.
+shared kernel `muster`. The package must not import the processes, the web page or the command line.
 """

@@ -131,8 +131,8 @@ def _waits(row: GangRow, group: PodGroup | None, pods: Sequence[Pod], jobs: Mapp
 def _needs(pods: Sequence[Pod], job: Job | None, minimum: int) -> list[tuple[int, Vector]]:
     """Return the number and requests of the pods that start together, from existing pods or from a Job's templates.
 
-    Returns an empty list if the gang has too many pods, or if a quantity is unreadable. The planner reports both
-    errors.
+    Returns an empty list if the gang has too many pods, or if a quantity is unreadable. The planner reports these two
+    errors itself.
     """
     if minimum > PODS.value:
         return []

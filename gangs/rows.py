@@ -75,8 +75,8 @@ class GangRow(Struct, frozen=True, rename="camel", kw_only=True):
     reference: str
     """The workload's name for kubectl, such as job.batch/longrun."""
     part: str = ""
-    """Part of the workload to which this gang belongs: a replicated job, a Job or a group. Empty if the workload has
-    only one gang."""
+    """Part of the workload to which this gang belongs: a replicated job, a Job or a group. The part is empty if the
+    workload has only one gang."""
     gang: str = ""
     """Name of the gang's PodGroup; empty if there is none at present."""
     queue: str
@@ -393,7 +393,10 @@ def _without_job(train_job: TrainJob, pods: Sequence[Pod] = ()) -> GangRow:
 
 
 def _bare(owner: OwnerReference, meta: ObjectMeta, state: State, message: str, pods: Sequence[Pod] = ()) -> GangRow:
-    """Return a row without counts. If the workload failed, its first failed pod among `pods` gives the reason."""
+    """Return a row without numbers of pods.
+
+    If the workload failed, the row has the reason of the first failed pod in `pods`.
+    """
     first = first_failure(pods) if state == "Failed" else None
     return GangRow(
         namespace=meta.namespace,

@@ -14,8 +14,8 @@ from muster.api.kubernetes.meta import readable_time
 from muster.api.volcano.batch import Job
 
 OUT_OF = 10
-"""One in this many cases lies below the interval, and as many lie above it. The interval is thus correct in 80 % of
-cases."""
+"""One run time in this number is shorter than the interval, and one is longer, so the interval contains 80 % of the run
+times."""
 LEAST = OUT_OF - 1
 """Minimum number of past runs for an interval. Fewer runs do not contain sufficiently extreme values."""
 LATEST = 200

@@ -27,7 +27,7 @@ _TRIALS = 200_000
 """Total number of gangs that all simulations of a forecast place. The more gangs a cluster has, the fewer simulations
 are run, down to a minimum."""
 TRIED = 20
-"""Maximum number of waiting gangs to simulate, in scheduling order. Gangs beyond it get no expected start."""
+"""Maximum number of waiting gangs to simulate, in scheduling order. Gangs beyond this number get no expected start."""
 _SEED = 7
 Amounts = NDArray[np.int64]
 

@@ -72,7 +72,7 @@ def reason_of(
     group: PodGroup, state: State, message: str, placement: Placement | None, living: Sequence[Pod],
     pods: Sequence[Pod] = (),
 ) -> str:  # fmt: skip
-    """Return the reason in at most ten words."""
+    """Return the reason for a gang's state, for a list: in at most ten words."""
     if (state == "Failed" or message.endswith(_NOT_REPLACED)) and (first := first_failure(pods)):
         return brief(first[1])
     if state == "Reserved" and placement is not None:

@@ -150,7 +150,7 @@ class Entries:
             self.spares[holding.run] = holding.pod
 
     def ended(self, holding: Holding) -> None:
-        """Record that a member has left its node."""
+        """Record that a member has left its node, so its holding ends."""
         self.changed(holding)
         del self.holdings[holding.pod]
         if not holding.node:

@@ -51,7 +51,7 @@ def fold_namespace(store: HistoryStore, namespace: str, begin: int, end: int) ->
 def fold_rows(store: HistoryStore, keys: Collection[str]) -> None:
     """Replace the ended rows with these keys by usage per day, without workload names; delete gangs that have ended.
 
-    The keys are those of `spans.of_keys`.
+    `spans.of_keys` defines the keys.
     """
     waiting = sorted(keys)
     for first in range(0, len(waiting), _AT_ONCE):
@@ -104,7 +104,10 @@ def _add(store: HistoryStore, connection: Connection, day: int, totals: Mapping[
 
 
 def _drop(connection: Connection, end: int, namespace: str | None = None) -> None:
-    """Drop data that ended before a time. Of gangs that still run, only drop the ended runs and their events."""
+    """Delete the rows of runs, members and events that ended before a time.
+
+    Of gangs that still run, only drop the ended runs and their events.
+    """
     mine = [] if namespace is None else [GANGS.c.namespace == namespace]
 
     def of_mine(table: Any) -> list[ColumnElement[bool]]:

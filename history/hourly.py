@@ -27,7 +27,7 @@ _KEPT_LONGER: Final = frozenset({What.STARTED, What.ENDED})
 
 
 class HourlyLimit:
-    """Counter of the events and rows that were stored since the hour began, per gang and per namespace."""
+    """Counter of the events and rows since the hour began, per gang and per namespace."""
 
     def __init__(self) -> None:
         self._begin(0)

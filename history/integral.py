@@ -52,15 +52,16 @@ class TimeSpan(NamedTuple, Generic[K]):
 
 
 Totals = defaultdict[tuple[K, str], Amounts]
-"""Amounts by key and resource."""
+"""Integrated amounts by key and resource."""
 
 
 def integrate(
     spans: Iterable[TimeSpan[K]], since: int, until: int, on: Callable[[K, int], K] | None = None
 ) -> Totals[K]:
-    """Return the integral of all spans over [since, until); spans without an end last until `until`.
+    """Return the integral of the amounts of all spans over [since, until).
 
-    With `on`, which maps a key and a day number (from 1970) to a key, spans are split at midnight.
+    A span without an end lasts until `until`. `on` maps a key and a day (a number from 1970) to a new key; with it,
+    spans are split at midnight.
     """
     shapes: dict[tuple[K, int, int], tuple[Vector, Amounts]] = {}
     day, midnight = 0, until

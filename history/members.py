@@ -89,7 +89,7 @@ def pod_gone(entries: Entries, uid: str, moment: ObservationTime, last: Recorded
 def unseen(entries: Entries, uids: Iterable[str], since: int, until: int) -> int:
     """End the holdings of pods that ended between `since` and `until`, at a time that nobody observed.
 
-    The middle of the interval is recorded. Return the number of these pods.
+    The middle of the interval is recorded as the end. Return the number of these pods.
     """
     half = max(0, until - since) // 2
     count = 0
@@ -195,7 +195,7 @@ def _is_first(run: GangRun, news: groups.NewGangEvent) -> bool:
 
 
 def _count_members(entries: Entries, run: str, counter: Counter[str], more: int) -> None:
-    """Change a counter of a run's members, from which the state of the run is derived."""
+    """Change one of the counters of a run's members, and derive the run's state from the counters again."""
     if run in entries.runs:
         counter[run] += more
         gangruns.refresh(entries, entries.gangs[entries.runs[run].gang], entries.runs[run])

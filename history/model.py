@@ -136,7 +136,7 @@ class RecordedGang(msgspec.Struct, kw_only=True):
 class LastSeen(msgspec.Struct, kw_only=True, omit_defaults=True):
     """State of a run at its last observation, used to detect new events.
 
-    It is stored in the same transaction as the events.
+    The state is stored in the same transaction as the events.
     """
 
     group: str = ""
@@ -162,7 +162,7 @@ class LastSeen(msgspec.Struct, kw_only=True, omit_defaults=True):
     facts: Facts | None = None
     """Facts about the state from the PodGroup; None for pods without a PodGroup."""
     happened: int = 0
-    """Number of events so far."""
+    """Number of events of the run so far."""
     spares: tuple[tuple[str, int], ...] = ()
     """Spare slots of the placement: pod set and number."""
     kept_spares: int = 0

@@ -50,7 +50,7 @@ class Observation(NamedTuple):
     def key(self) -> str:
         """The namespace and UID of the object.
 
-        Both are needed, because any user may create an object that names any UID as its owner.
+        A UID alone is not enough, because any user may create an object that names any UID as its owner.
         """
         return f"{self.namespace}/{self.uid}"
 

@@ -39,7 +39,7 @@ class Past(NamedTuple):
 
 
 class _WatchedChange(NamedTuple):
-    """One change that a watch of the past reports."""
+    """A change that a watch of past changes has reported."""
 
     version: int
     kind: str
@@ -69,8 +69,8 @@ def past(client: Client, positions: Mapping[str, str], until: Mapping[str, str],
 def moments(events: Sequence[_WatchedChange], since: int, now: int) -> list[ObservationTime]:
     """Return the time of each event, as precisely as the order of events allows.
 
-    An event cannot be older than any time that it or an earlier event contains. It cannot be newer than an object that
-    was created after it. Times that tenants may write are ignored.
+    An event cannot be older than any time that it or an earlier event contains. An event cannot be newer than an object
+    that was created after it. Times that tenants may write are ignored.
     """
     least, lower = since, list[int]()
     for event in events:
@@ -133,7 +133,7 @@ def known_of(entries: Entries) -> KnownObjects:
 def close_unlisted(entries: Entries, known: KnownObjects, listed: Sequence[Observation], since: int, now: int) -> int:
     """Record the end of objects that no longer exist; return the number of members among them.
 
-    They ended at some time between `since` and `now`.
+    These objects ended at some time between `since` and `now`.
     """
     there: dict[str, set[str]] = defaultdict(set)
     for observation in listed:

@@ -26,7 +26,7 @@ from muster.workloads.charges import charged_amounts, charged_queue
 from muster.workloads.table import gang_of, group_name
 
 _GENERIC = "Eviction API: evicting"
-"""The API server's message for every eviction."""
+"""Message that the API server writes into the condition of every pod that is evicted through its Eviction API."""
 DELETED = "its pod was deleted"
 """Reason of a member's end that a deletion caused."""
 _NODE_WENT = frozenset({"DeletionByTaintManager", "DeletionByPodGC"})

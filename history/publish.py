@@ -43,7 +43,7 @@ _TIMEOUT_S = 5.0
 class Publisher:
     """Writes the ConfigMap if a holding has begun or ended since the last write; readers add current holdings.
 
-    It also writes from time to time without a change, because the ConfigMap may have been deleted or overwritten.
+    The ConfigMap is also written from time to time without a change, because it may have been deleted or overwritten.
     """
 
     def __init__(self, client: Client, namespace: str, clock_s: Callable[[], float] = time.time) -> None:

@@ -25,7 +25,7 @@ _MEMBER = (HOLDINGS.c.gang, HOLDINGS.c.node, HOLDINGS.c.amounts, HOLDINGS.c.boun
 
 
 class GangHistory(msgspec.Struct, frozen=True, kw_only=True):
-    """One gang, over all of its restarts."""
+    """The recorded past of one gang, over all of its restarts."""
 
     uid: str
     """UID that distinguishes gangs of the same name."""
@@ -65,7 +65,7 @@ class GangHistory(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GangEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """An event of a gang."""
+    """A recorded event of a gang."""
 
     at: float
     epoch: int
@@ -75,7 +75,7 @@ class GangEvent(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     nodes: tuple[str, ...]
     gang: str = ""
-    """UID of its gang, as in `GangHistory`."""
+    """UID of the gang: the value of `GangHistory.uid`."""
 
 
 class Outage(msgspec.Struct, frozen=True, kw_only=True):
@@ -210,9 +210,10 @@ def _same_end(one: GangEvent, later: GangEvent) -> bool:
 
 
 def _text(scope: Scope, row: Any, whom: dict[str, str]) -> str:
-    """Return the text of an event. It names the workload for which a gang is evicted, if the caller may see it.
+    """Return the text of an event.
 
-    `whom` maps each gang to the last workload for which it is to be evicted, and is updated.
+    The text names the workload for which a gang is evicted, if the caller may see that workload. `whom` maps each gang
+    to the last workload for which it is to be evicted, and is updated.
     """
     if row.what == What.MAKES_ROOM:
         where, _, who = row.subject.partition("/")

@@ -179,7 +179,7 @@ class HistoryRecorder:
     # Each pass
 
     def _pass(self) -> None:
-        """Wait for observations, collect further ones, and write."""
+        """Wait for the first observation, collect more for a moment, and write them in one transaction."""
         try:
             first = self.feed.observations.get(timeout=BEAT_S)
         except Empty:
@@ -285,7 +285,10 @@ class HistoryRecorder:
         self.tallies.close([*spans_of(ended)], but=begun)
 
     def _failed(self, error: StoreError | APIError) -> None:
-        """Report a failure, and wait before the next attempt. Raise RuntimeError if too many observations wait."""
+        """Report a failure, and wait before the next attempt.
+
+        Raise RuntimeError if too many observations are waiting to be written.
+        """
         FAILED.inc()
         if self._trouble != str(error):
             log.error("history was not written; the write is retried", why=str(error))

@@ -39,7 +39,7 @@ class HistorySettings(Settings, frozen=True, kw_only=True):
     """Whether to publish the usage of each queue this month, this week and today in the ConfigMap muster-usage, in the
     namespace of the Lease, for budgets."""
     lease_name: str = names.HISTORY_LEASE
-    """Lease of the recorder that writes."""
+    """Lease whose holder is the recorder that writes."""
     lease_namespace: str = names.SYSTEM_NAMESPACE
     """Namespace of the Lease and the ConfigMap."""
     lease_duration_s: Annotated[float, Meta(ge=1, le=3600)] = field(name="leaseDuration", default=15.0)

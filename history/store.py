@@ -68,7 +68,7 @@ def _insertion(dialect: str, table: Table, *, once: bool, unended: bool, keep: t
 
 
 class HistoryStore:
-    """One store by its URL: `sqlite:////path/to/file` or `postgresql://user@host/name`."""
+    """A store of the history, named by a URL: `sqlite:////path/to/file` or `postgresql://user@host/name`."""
 
     def __init__(self, engine: Engine, shown: str, *, checked: bool = True) -> None:
         self.engine = engine
@@ -176,7 +176,7 @@ class HistoryStore:
             self.put_notes(connection, notes)
 
     def put_notes(self, connection: Connection, notes: dict[str, str]) -> None:
-        """Write notes of the recorder."""
+        """Write the recorder's notes, each under its key."""
         self.insert_rows(connection, NOTES, [{"key": key, "value": value} for key, value in notes.items()])
 
     def insert_rows(
@@ -189,9 +189,9 @@ class HistoryStore:
         unended: bool = False,
         keep: tuple[str, ...] = (),
     ) -> None:
-        """Insert rows. An existing row is replaced.
+        """Insert rows. A new row replaces an existing one.
 
-        With `once`, it stays unchanged; with `unended`, it stays unchanged once it has ended.
+        With `once`, an existing row stays unchanged; with `unended`, it stays unchanged once it has ended.
 
         Columns in `keep` are not overwritten once they have a value.
         """

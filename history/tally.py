@@ -84,7 +84,7 @@ class Tally:
     def at(self, now: int, still: Iterable[TimeSpan[str]], *, cut: bool = True) -> Totals[str]:
         """Return the amounts to publish at a time, including the holdings `still` held then.
 
-        Without `cut`, return all amounts.
+        With `cut` false, amounts that are not published are included.
         """
         totals = integrate(still, self.begin, now)
         add(totals, self._closed)
@@ -130,8 +130,8 @@ class Tallies:
         """Return the published document (`muster.api.muster.usage`): unit-seconds by queue, period and resource.
 
         The month's amounts are in the queue's own object, where readers of earlier versions expect them. Resources of
-        budgets come first. If they do not fit for a queue, the queue is left out, so that its budgets are not compared
-        with incomplete usage.
+        budgets come first. A queue is left out if the resources of its budgets do not fit into the document. Otherwise
+        its budgets would be compared with incomplete usage.
         """
         held, budgeted = [*still], self.budgeted()
         cut = budgeted is not None  # of queues that were not read, any resource may have a budget
@@ -155,14 +155,14 @@ class Tallies:
 
 
 def json_of(text: str) -> bytes:
-    """Return a text in its published form."""
+    """Return a text as JSON, as it appears in the published document."""
     return msgspec.json.encode(text)
 
 
 _NUMBER: Final = 24
-"""Characters of an amount, including punctuation."""
+"""Estimated characters of an amount in the published document, including punctuation."""
 _QUEUE: Final = 140
-"""Characters of a queue without amounts."""
+"""Estimated characters of a queue in the published document, without its amounts."""
 
 
 def _enter(

@@ -1,4 +1,6 @@
-"""Usage: asked, held, used and lost, as integrals over time. Exact: thousandths or bytes times milliseconds.
+"""Usage: asked, held, used and lost resources, as integrals over time.
+
+All integrals are exact: thousandths or bytes times milliseconds.
 
 * *asked*: from the creation of a PodGroup until it has ended, while it waits and while it runs.
 * *held*: from the binding of each member until it has ended.
@@ -108,8 +110,8 @@ def usage_before(store: HistoryStore, published: PublishedUsage, began: int, now
     """Return the published usage from before the store was created, by start of each current period that is older.
 
     Without a volume, the store is lost with the recorder's pod, and only the ConfigMap `muster-usage` has the usage: a
-    new store must not reset budgets. `began` is the start of the store; times are milliseconds. Data from the future is
-    ignored.
+    new store must not reset budgets. `began` is the start of the store; times are milliseconds. Published usage whose
+    time is in the future is ignored.
     """
     found: dict[int, Totals[str]] = {}
     until = round(published.until * MS)

@@ -70,7 +70,7 @@ def others_named(client: Client, name: str, namespace: str, resource: Resource[A
 def _of_kind(text: str, only: WorkloadKind | None) -> tuple[list[WorkloadKind], str]:
     """Return the kinds to which `kind/name` may refer (for a name alone, all kinds), and the name.
 
-    Raise UsageError for other texts.
+    Raise UsageError if the text names no kind that a verb can change.
     """
     if only:
         return [only], name_of(only.resource, text)

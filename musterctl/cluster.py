@@ -1,6 +1,6 @@
 """The cluster of a command, and access to its objects: naming, reading and creating objects, and sending Commands.
 
-`musterctl.options` has the options that choose a cluster. Names and messages follow kubectl's habits.
+`musterctl.options` has the options that choose a cluster. Names and messages have the same form as kubectl's.
 """
 
 import os
@@ -133,7 +133,7 @@ def existing(name: str) -> Plane | KindCluster:
 
 @contextmanager
 def known(client: Client, resource: Resource[Any]) -> Iterator[None]:
-    """In the block, turn the error that the cluster does not know this kind into a message.
+    """If the cluster does not know this kind, turn the error in the block into a message for users.
 
     A NotFound error for a single object or a namespace is raised unchanged.
     """
@@ -237,7 +237,7 @@ def for_each(things: Iterable[T], action: Callable[[T], object]) -> None:
 def failing_as(
     verb: str, client: Client, resource: Resource[Any], name: str = "", namespace: str | None = None
 ) -> Iterator[None]:
-    """In the block, raise an API error as Failed, such as "cannot create job.batch.volcano.sh/train: ..."."""
+    """Turn an API error in the block into Failed, such as "cannot create job.batch.volcano.sh/train: ..."."""
     try:
         with known(client, resource):
             yield
@@ -264,7 +264,7 @@ def _error_text(error: APIError) -> str:
 
 
 class _Kind(msgspec.Struct):
-    """One kind in the API server's discovery."""
+    """A kind, as the API server's discovery describes it."""
 
     name: str
     kind: str

@@ -24,7 +24,7 @@ Complete = Callable[[click.Context, click.Parameter, str], list[str]]
 
 
 def planes(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
-    """Return the planes whose names begin with the text."""
+    """Return the names of planes that begin with the typed text."""
     return _beginning(plane_names(), incomplete)
 
 

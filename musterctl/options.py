@@ -171,7 +171,7 @@ since_option = click.option(
     metavar="DURATION",
     help="How far back, e.g. 12h, 7d or 4w.",
 )
-"""The command gets `since_s`, in seconds."""
+"""The option --since; the command gets its value in seconds as `since_s`."""
 
 
 def server_options(command: Command) -> Command:
@@ -219,7 +219,7 @@ class WithCommand(click.Command):
 def documents(file: str) -> list[JSON]:
     """Return the objects of a file (`-` for standard input), including each object of a List.
 
-    Raises ClickException with the error.
+    If the file cannot be read, raise ClickException with the reason.
     """
     try:
         return list(documents_in(_text(file), file))

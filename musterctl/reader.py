@@ -99,7 +99,7 @@ def _loaded(snapshot: Path, config: str) -> ClusterDump:
 def take_dump(client: Client, scheduler_config: str = "") -> ClusterDump:
     """Return a dump of a running cluster.
 
-    Each kind has a separate list request, so the dump is not of a single moment.
+    Each kind is listed by a separate request, so the dump does not show a single moment.
     """
     dump = ClusterDump(time.time(), scheduler_config)
     for fed in FEED:

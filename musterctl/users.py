@@ -24,7 +24,7 @@ def user_options(command: Command) -> Command:
 def chosen_user(user: str | None, client: Callable[[], Client], *, mine: bool) -> str | None:
     """Return the creator whose workloads are shown, as admission records it; None for all creators.
 
-    With `mine`, the creator is the user name from the API server.
+    With `mine`, return the user's own name, as the API server reports it.
     """
     if mine and user:
         raise click.UsageError("--user and --mine do not go together")

@@ -36,7 +36,7 @@ class WebServer(NamedTuple):
         return self.get(where, path, {"kind": kind}, wanted)  # type: ignore[no-any-return] # one of the two
 
     def get(self, where: Where, path: str, query: Mapping[str, str], wanted: Any) -> Any:
-        """Return the server's answer as `wanted`.
+        """Return the answer of the page's server, decoded as the type `wanted`.
 
         Raise ClickException if there is no answer, and APIError if the server refuses.
         """

@@ -34,7 +34,7 @@ _FIELDS = 50
 
 
 class Page(NamedTuple):
-    """One page: a path and the function that renders it, which runs in a thread and may block."""
+    """A page: its path, and the function that renders it. The function runs in a thread and may block."""
 
     path: str
     answer: Callable[[RequestContext], Response]

@@ -1,7 +1,7 @@
 """Callers of the page in a cluster: each request carries the user's own token, which the API server checks.
 
-The API server also decides what a user may see. It is asked about the whole cluster first, then about each namespace
-with gangs. Only a hash of a token is stored, for a minute.
+The API server also decides what a user may see. Each user's rights are checked for the whole cluster first, then for
+each namespace with gangs. Only a hash of a token is stored, for a minute.
 """
 
 from collections.abc import Callable, Iterable
@@ -33,8 +33,8 @@ FORWARDED: Final = "x-forwarded-access-token"
 TOKEN_BYTES: Final = 3800
 """Maximum length of a token, because browsers do not store longer cookies."""
 NAMESPACES: Final = 1000
-"""Maximum number of namespaces whose rights are checked for one user; namespaces with gangs come first. Each check
-costs a request per minute."""
+"""Maximum number of namespaces whose rights are checked for one user; namespaces with gangs come first. Each check of a
+namespace costs a request per minute."""
 _AT_ONCE: Final = 8
 """Maximum number of concurrent checks of namespaces, for all users together."""
 _PATIENCE_S: Final = 5.0

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RequestContext:
-    """One request of an identified caller. `form` has the fields of a POST."""
+    """A request of an identified caller. `form` has the submitted fields if the method is POST."""
 
     site: "Site"
     request: Request

@@ -46,7 +46,7 @@ class Explained(NamedTuple):
 class _ExplainedCluster:
     """The cluster state at one moment, with the planner cycles over it.
 
-    There is one cycle per node pool with other users' names, and one without.
+    Each node pool has one cycle whose reports contain other users' names, and one without these names.
     """
 
     def __init__(self, dump: ClusterDump) -> None:
@@ -56,7 +56,7 @@ class _ExplainedCluster:
     def what_if_of(self, pool: str, *, names: bool) -> WhatIf:
         """Return the cycle over a node pool, with or without the names of other users' objects.
 
-        Only one thread at a time may use it.
+        Only one thread at a time may use the cycle.
         """
         known = self._made.get((pool, names))
         if known is None:
@@ -72,7 +72,7 @@ class _ExplainedCluster:
 class Explainer:
     """Explains gangs by planner cycles over the caches, one request at a time.
 
-    Reading a large cluster and running a cycle take seconds. Both are therefore repeated in the background, and the
+    Reading a large cluster and running a cycle take seconds. This work is therefore done in the background, and the
     explained state may be slightly older than the caches. The requested gang itself is always current.
     """
 
@@ -141,7 +141,7 @@ class Explainer:
     def _called(self, hidden: Collection[str], namespace: str, name: str) -> str:
         """Return a text that stands for a gang of another namespace.
 
-        It does not contain the gang's name, but the queue if the reader may see it.
+        The text does not contain the gang's name. It contains the queue if the reader may see that queue.
         """
         row = next((row for row in self._caches.rows(namespace) if name in {row.name, row.gang}), None)
         if row is None:

@@ -23,8 +23,8 @@ _MOST: Final = 50_000
 class Remembered:
     """Cached answers of the API server about users. Thread-safe; two threads may send the same question at once.
 
-    If there are too many answers, the oldest answer of the user with the most answers is dropped, so that no user
-    displaces other users' answers.
+    If the cache is full, the oldest answer of the user with the most answers is dropped, so that no user displaces
+    other users' answers.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic, most: int = _MOST) -> None:
@@ -35,7 +35,7 @@ class Remembered:
         self._lock = threading.Lock()
 
     def answer(self, question: Hashable, ask: Callable[[], T], asker: str = "") -> T:
-        """Return the cached answer, or send the question."""
+        """Return the cached answer to a question about a user; if there is none, ask the API server."""
         with self._lock:
             known = self._of.get(asker)
             found = known.get(question) if known else None

@@ -161,7 +161,7 @@ def past_of(site: Site) -> list[str]:
 def put_configurations(dump: ClusterDump, client: Client, namespace: str) -> None:
     """Add the inputs of the pools' extenders to a dump; for unreadable or unusable inputs the defaults apply.
 
-    Also add the usage of queues for their budgets.
+    The usage of queues is added, too, because budgets limit it.
     """
     try:
         dump.usage = read_usage(client.get(PUBLISHED, USAGE, namespace).data or {})

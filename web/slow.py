@@ -45,7 +45,8 @@ class StaleWhileRevalidate(Generic[T]):
     def value(self, made_of: Hashable, make: Callable[[], T]) -> T:
         """Return the value, which `make` computes; a value that is slow to compute may be outdated.
 
-        `made_of` (e.g. a number of changes) identifies the input. It must differ whenever the value may differ.
+        `made_of` (e.g. a number of changes) identifies the input of the computation: a different input must have a
+        different `made_of`.
         """
         with self._lock:
             value, known, cost_s, made_at = self._value, self._made_of, self._cost_s, self._made_at
@@ -89,7 +90,7 @@ class SlowWork:
 
     `what` describes the work in the message to rejected requests.
 
-    One account may have at most `each` running and waiting requests, so that other accounts are served, too.
+    An account may have at most `each` running and waiting requests, so that requests of other accounts have a chance.
     """
 
     def __init__(self, what: str, waiting: int = WAITING, patience_s: float = PATIENCE_S, each: int = EACH) -> None:

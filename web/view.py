@@ -15,7 +15,7 @@ from web.caches import PageCaches
 
 
 class Caller(Struct, frozen=True, kw_only=True):
-    """One user of the API server, with their rights."""
+    """A user of the API server, with the rights that determine what the page may show."""
 
     name: str = ""
     """The user's name in the API server; empty on loopback, where the user has started the page."""

@@ -8,6 +8,6 @@ runtimes, `caches` answers them from a cluster, and `apiserver` makes dry runs o
 the resource groups. `registration` builds the webhook configurations, which determine the reviews that the API server
 sends, with CEL conditions from `conditions`. `offline` admits objects without a server, and `main` is the process.
 
-Every replica can answer every review, and keeps no state except caches. Every failure refuses the object. The package
-must not import extender, controller or musterctl.
+Every replica can answer every review, and keeps no state except caches. If a review fails, the object is refused. The
+package must not import extender, controller or musterctl.
 """

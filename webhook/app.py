@@ -51,9 +51,9 @@ def routes(
 ) -> dict[str, Handler]:
     """Return a map from each URL path to its handler.
 
-    With `marks`, pods get marker resources; `target` is the kind that creates the pods of TrainJobs.
+    With `marks`, pods get marker resources. `target` is the kind of object that the controller creates for a TrainJob.
 
-    Without a `durable_history`, budgets cause warnings.
+    If the history is not durable, usage budgets cause warnings.
     """
     return {
         "/mutate/job": signed(mutate.job.reviewer(lookups, marks=marks, groups=groups)),
@@ -87,7 +87,7 @@ def routes(
 
 
 class Route:
-    """One route: its path, the handler that decides there, and its metrics."""
+    """One URL path, with the handler of its reviews and their metrics."""
 
     def __init__(self, path: str, handler: Handler, senders: Senders) -> None:
         self._path = path

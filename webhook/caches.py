@@ -164,7 +164,10 @@ class RuntimeLookup:
 
 
 class ClusterLookups:
-    """All look-ups from one API server, with their caches; with `native`, gangs are published if possible."""
+    """All look-ups in one cluster, with their caches.
+
+    With `native`, gangs count as published if the API server serves native PodGroups.
+    """
 
     def __init__(self, client: Client, *, native: bool = False) -> None:
         queues, owners = QueueLookup(client), OwnerLookup(client)

@@ -101,7 +101,8 @@ IN_A_NATIVE_GROUP: Final = (
     "has(object.spec.schedulingGroup) && has(object.spec.schedulerName) && "
     f"({_SCHEDULER} in {sorted(names.SCHEDULERS)} || {_OF_A_POOL})"
 )
-"""True if the pod is in a native PodGroup and names a Muster scheduler. API servers before 1.36 have no such field."""
+"""True if the pod is in a native PodGroup and names a Muster scheduler. API servers before Kubernetes 1.36 have no
+field for such a group."""
 # A selector leaves out pods of namespaces without a queue.
 _NEEDS_A_PLACE: Final = (
     ("has-no-node", "!has(object.spec.nodeName) || object.spec.nodeName == ''"),

@@ -96,12 +96,13 @@ class Owners(Protocol):
 
 
 class Namespaces(Protocol):
-    """The namespaces of the cluster."""
+    """Look-up of the cluster's namespaces."""
 
     def metadata(self, name: str, *, with_queue: bool = False) -> ObjectMeta:
         """Return a namespace's metadata, empty if it was deleted.
 
-        With `with_queue`, the namespace is known to have a queue label, so a cached one without the label is stale.
+        With `with_queue`, the caller knows that the namespace has a queue label, so a cached namespace without the
+        label is stale.
         """
 
 

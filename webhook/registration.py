@@ -1,10 +1,11 @@
-"""The webhook configurations: which objects the API server sends to which route. Only objects that opt in are sent.
+"""The webhook configurations: which objects the API server sends to which route.
 
-The webhook fails closed: while it does not respond, the API server refuses the objects that it would have sent, except
-namespaces, for which there are only warnings. The tables below therefore determine the effect of an outage, and each
-entry selects as few objects as possible. An entry selects objects by label selectors where possible, otherwise by CEL
-conditions (`conditions`). No entry selects objects in the namespaces that a cluster needs to start. Entries that change
-pods do not overlap, because an object that matches two entries is sent twice.
+The API server only sends objects that opt in to Muster. The webhook fails closed: while it does not respond, the API
+server refuses the objects that it would have sent, except namespaces, for which there are only warnings. The tables
+below therefore determine the effect of an outage, and each entry selects as few objects as possible. An entry selects
+objects by label selectors where possible, otherwise by CEL conditions (`conditions`). No entry selects objects in the
+namespaces that a cluster needs to start. Entries that change pods do not overlap, because an object that matches two
+entries is sent twice.
 """
 
 from base64 import b64encode
@@ -53,7 +54,10 @@ def _lacks(label: str) -> Expression:
 
 
 class _Webhook(NamedTuple):
-    """One kind's webhook in a configuration; all of its expressions and conditions must be true."""
+    """One entry of a webhook configuration.
+
+    An object is sent if all of the entry's expressions and conditions are true.
+    """
 
     name: str
     route: str
@@ -90,7 +94,8 @@ def _labelled(kind: WorkloadKind) -> Iterator[_Webhook]:
     """Yield the entries for a kind whose labels are copied to its pods.
 
     The first entry selects by the object's own labels. The other entries are for objects that the first one does not
-    select. They select by labels of the namespace, or only record the creator.
+    select. For some kinds, they select objects by labels of the namespace. For other kinds, admission only records the
+    creator of these objects.
     """
     name, route, labelled = _name(kind.resource), "/mutate/workload", conditions.workload_labelled(kind)
     yield _Webhook(name, route, kind.resource, conditions=(("asks-for-muster", labelled),))
@@ -166,8 +171,8 @@ def _validating(namespace: str) -> list[_Webhook]:
 def _mutating(groups: Sequence[ResourceGroup]) -> list[_Webhook]:
     """Return the webhooks that change objects.
 
-    The webhook that selects by namespace comes last. It adds the label by which the first one selects, so an earlier
-    place would send pods twice.
+    The webhook that selects by namespace comes last. The webhook adds the label by which the first one selects, so pods
+    would be sent twice if it came earlier.
     """
     grouped, namespaced = conditions.of_grouped(groups), conditions.of_namespaced(groups)
     by_group = _Webhook("grouped-pods", "/mutate/pod", PODS, object=_UNLABELLED, conditions=grouped)

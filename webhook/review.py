@@ -35,7 +35,7 @@ a lower limit, clients could neither change nor delete the largest objects.
 """
 CONTENT_TYPE = "application/json"
 UNREADABLE = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
-"""Errors of decoding arbitrary bytes."""
+"""Errors that decoding a request's bytes may raise."""
 API_VERSION = "admission.k8s.io/v1"
 DEFAULT_S = 10.0
 LOOKUP_S = 4.0
@@ -87,7 +87,7 @@ class ReviewVerdict:
 
     @property
     def outcome(self) -> str:
-        """One word for metrics and logs."""
+        """The outcome of the review as one word, for metrics and logs."""
         return "denied" if self.errors else "patched" if self.patch else "allowed"
 
 

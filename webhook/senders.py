@@ -36,11 +36,10 @@ CONTROLLER_MANAGER: Final = "system:kube-controller-manager"
 
 
 class Senders:
-    """The senders of reviews, with the number of requests left to each address, and to each user at an address.
+    """Rate limits of the senders of reviews, by address, and by user at an address. Thread-safe.
 
-    Thread-safe.
-
-    These numbers grow again over time. `certified`: each sender has presented a certificate.
+    Senders may cause a limited number of requests to the API server; their allowance grows again over time.
+    `certified` is true if each sender has presented a certificate.
     """
 
     def __init__(self, monotonic_s: Callable[[], float] = time.monotonic, *, certified: bool = False) -> None:
@@ -96,8 +95,8 @@ _reviewed: ContextVar[tuple[Senders, str, str] | None] = ContextVar(
 def charged(request: AdmissionRequest) -> str:
     """Return the name to which the requests of a review are charged: the user, with the namespace of the object.
 
-    All service accounts of a namespace count as one, because a tenant can create any number of them. Controllers of the
-    cluster act for all users. Forged names are cut to the length of Kubernetes' names.
+    All service accounts of a namespace share one allowance, because a tenant can create any number of accounts.
+    Controllers of the cluster act for all users. Forged names are cut to the length of Kubernetes' names.
     """
     user = shared_name(request.user_info.username)[:_LONGEST]
     return f"{user} in {request.namespace[:_LONGEST]}" if request.namespace else user

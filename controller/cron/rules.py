@@ -24,7 +24,7 @@ _MINUTE_S: Final = 60
 
 
 def start_s(cron_job: CronJob) -> float:
-    """Return the time when the CronJob was created."""
+    """Return the creation time of the CronJob, from which its schedule counts."""
     return readable_time(cron_job.metadata.creation_timestamp) or 0.0
 
 

@@ -53,8 +53,8 @@ class PodGroups(KeyController):
         self._pods, self._groups = caches.pods.store, caches.groups.store
         self._fits: dict[str, Fit] = {}
         self._lowered: dict[str, set[str]] = {}
-        """Maps a PodGroup to the UIDs of Jobs whose completions were lowered. They are lowered only once, because a
-        user may raise them again."""
+        """Maps a PodGroup to the UIDs of Jobs whose completions were lowered. The completions of a Job are lowered only
+        once, because a user may raise them again."""
         self._deleted: dict[str, str] = {}
         """Maps a PodGroup to its first pod that was deleted and neither evicted nor replaced."""
         self._end_checks: dict[str, int] = {}
@@ -186,7 +186,8 @@ class PodGroups(KeyController):
     def _stays(self, pod: Pod, owner: Object | None) -> bool:
         """Return True if the PodGroup keeps its queue.
 
-        This is the case if pod and owner name no queue, or if admission has moved the group to the namespace's queue.
+        A PodGroup keeps its queue if pod and owner name no queue, or if admission has moved it to the namespace's
+        queue.
         """
         if not queue_of(pod, owner):
             return True

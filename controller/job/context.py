@@ -87,5 +87,5 @@ class JobSnapshot:
 
     @cached_property
     def group(self) -> PodGroup | None:
-        """The Job's PodGroup, looked up once, on demand."""
+        """The PodGroup of the Job, which is read when it is first needed, and then kept."""
         return self._context.groups.find(self._job)

@@ -56,9 +56,10 @@ class Ensured(NamedTuple):
 
 
 class ChildSteps:
-    """Reads the existing objects and takes the steps. Only one thread at a time handles a TrainJob.
+    """Reader of the objects of TrainJobs, and executor of the steps that `rules` has chosen.
 
-    `initializers` and `maps` are the caches of the batch/v1 Jobs and ConfigMaps of TrainJobs.
+    Only one thread at a time handles a TrainJob. `initializers` and `maps` are the caches of the batch/v1 Jobs and
+    ConfigMaps of TrainJobs.
     """
 
     def __init__(self, kit: Kit, caches: SharedCaches, watched: Watched) -> None:
@@ -75,7 +76,7 @@ class ChildSteps:
         self._commands: dict[str, tuple[float, tuple[str, int, str]]] = {}
 
     def children(self, train_job: TrainJob, initializers: list[str]) -> Children:
-        """Return the objects that exist for the TrainJob."""
+        """Return the existing objects of a TrainJob."""
         key = train_job.metadata.key
         job = _of(train_job, self._made.newest(key, self._caches.jobs.store.get(key)))
         found = {name: each for name in initializers if (each := self._initializer(train_job, name))}
@@ -97,7 +98,7 @@ class ChildSteps:
             self._commands.pop(uid, None)
 
     def run_step(self, train_job: TrainJob, step: Step) -> None:
-        """Take one step; raise Obstacle if it is blocked."""
+        """Carry out one step. If something prevents it, raise Obstacle."""
         match step:
             case Create():
                 self._create(train_job, step.manifest)

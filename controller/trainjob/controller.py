@@ -180,7 +180,10 @@ class TrainJobs(KindController[TrainJob]):
         return None
 
     def _take(self, train_job: TrainJob, steps: list[Step]) -> None:
-        """Take the steps. The first obstacle is raised at the end of the pass; no Job is created after an obstacle."""
+        """Carry out the steps of a pass. The first obstacle is raised after the last step.
+
+        After an obstacle, no Job is created.
+        """
         obstacle: Exception | None = None
         for step in steps:
             if obstacle and isinstance(step, Create):

@@ -51,7 +51,7 @@ _STEPS = frozenset({"trainer", "launcher"})
 
 
 class Reports:
-    """Handler of reports: path, Authorization header and body."""
+    """Handler of reports, each given as path, Authorization header and body of its request."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -148,7 +148,7 @@ class ReportServer:
 class ReportLimit:
     """Limit of the reports that are handled at a time for each address; used on one event loop.
 
-    An address has an entry while it has reports.
+    Only addresses with current reports use memory.
     """
 
     def __init__(self, at_once: int) -> None:

@@ -73,7 +73,7 @@ class RuntimeFinder:
     """Finder of the runtimes of TrainJobs; each runtime is looked up once. `maps` holds the ConfigMaps of TrainJobs.
 
     Every user who may write ConfigMaps may write these. Therefore, a snapshot is used only if it has the digest in the
-    TrainJob's status, which only the controller writes; it then is the controller's own text.
+    TrainJob's status. Only the controller writes this digest, so the text is its own.
     """
 
     def __init__(
@@ -197,7 +197,7 @@ class RuntimeFinder:
     def _version(self, train_job: TrainJob) -> JSON:
         """Return the runtime version that admission used.
 
-        If it no longer exists, return the current version with a warning.
+        If that version no longer exists, return the current one with a warning.
         """
         reference, meta = train_job.spec.runtime_ref, train_job.metadata
         uid, _, version = meta.annotations.get(names.RUNTIME_VERSION, "").partition("/")

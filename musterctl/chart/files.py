@@ -25,7 +25,7 @@ RESTRICTED: Final = {f"pod-security.kubernetes.io/{mode}": "restricted" for mode
 """Labels of a namespace that admits only pods of the Pod Security Standard "restricted"."""
 DEFAULT_EXTENDER_PORT: Final = 8090
 DEFAULT_TLS_FOLDER: Final = "/etc/muster/extender-tls"
-"""The folder of `ExtenderAt` in the chart's kube-scheduler."""
+"""Folder in the chart's kube-scheduler with the certificates for https calls of the extender (`ExtenderAt.folder`)."""
 
 
 def document(path: Path) -> Any:
@@ -102,7 +102,7 @@ def kube_scheduler(
 def _of_pool(config: dict[str, Any], pool: str) -> dict[str, Any]:
     """Return the configuration for a node pool.
 
-    It has one profile, for the nodes with the pool's label, and a separate Lease.
+    The configuration has a single profile, for the nodes with the pool's label, and a Lease of its own.
     """
     profile = config["profiles"][0] | {"schedulerName": scheduler_of_pool(pool)}
     for each in profile["pluginConfig"]:

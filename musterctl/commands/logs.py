@@ -63,7 +63,7 @@ def show_logs(
     last: int | None,
     kind: str = "",
 ) -> None:
-    """Print the logs of a gang. If there are none, raise ClickException with the reason."""
+    """Print the logs of a gang. If the gang has no logs, raise ClickException with the reason."""
     objects = read(client, namespace)
     if objects.pods is None:
         raise click.ClickException(
@@ -114,7 +114,7 @@ def _row_named(objects: RowSources, name: str, namespace: str, kind: str) -> Gan
 
 
 def _chosen(row: GangRow, pods: Sequence[Pod], rank: int, *, every: bool) -> list[Pod]:
-    """Return the requested pods that have a log. If there are none, raise UnknownGangError with the reason."""
+    """Return the requested pods that have a log. If no such pod exists, raise UnknownGangError with the reason."""
     if every and (found := begun(pods)):
         return found
     if not every and rank < len(pods) and begun([pods[rank]]):

@@ -110,7 +110,7 @@ def pod_of(
     queue: str,
     terminal: bool,
 ) -> JSON:
-    """Return the pod, which is not restarted."""
+    """Return the manifest of the pod, whose container is not restarted."""
     resources = amounts(gpus, cpu, memory)
     container: JSON = {"name": _MAIN, "image": image, "command": list(command)}
     if resources:

@@ -124,7 +124,7 @@ def watch_to_the_end(client: Client, train_job: trainer.TrainJob, trainers: Sequ
 def runtime_of(client: Client, name: str, namespace: str) -> trainfile.Runtime:
     """Return the runtime of the namespace, else of the cluster.
 
-    If there is none, raise ClickException, which lists all runtimes.
+    If no runtime has this name, raise ClickException, which lists all runtimes.
 
     Users who may not list the cluster's runtimes get the chart's runtime of this name.
     """

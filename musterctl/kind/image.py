@@ -38,7 +38,7 @@ _ID_DIGITS: Final = 12
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """A container engine that responds."""
+    """A container engine (docker or podman) that was found to respond."""
 
     name: str
     program: Path

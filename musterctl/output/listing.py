@@ -26,7 +26,7 @@ T = TypeVar("T")
 INTERRUPTED = 130
 """Exit code of a command that the user interrupts, such as a watch."""
 _NO_VERSION = {"metadata": {"resourceVersion": ""}}
-"""Metadata of a List, as kubectl prints it."""
+"""Metadata of a List, with an empty resource version, as kubectl prints it."""
 
 
 class Column(NamedTuple):

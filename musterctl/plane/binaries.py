@@ -46,7 +46,7 @@ HELM: Final = Recipe(
 def _older(module: Path) -> Recipe:
     """Return the recipe for an older version of Kubernetes.
 
-    It has only Kubernetes' own programs, because etcd and kwok work with every version.
+    The recipe builds only Kubernetes' own programs, because etcd and kwok work with every version.
     """
     programs = {name: each for name, each in CONTROL_PLANE.programs.items() if each.startswith("k8s.io/kubernetes/")}
     return Recipe(CONTROL_PLANE.name, module, programs, CONTROL_PLANE.minutes)

@@ -25,7 +25,7 @@ from webhook.settings import WebhookSettings
 
 _TEMPLATES: Final[dict[str, list[str]]] = files.document(Path(__file__).with_name("arguments.yaml"))
 _PLAYED_NODES_LAST: Final = "8760h"
-"""Time for which nodes simulated by kwok stay Ready without renewing a Lease. It is long, because kwok sets their
+"""Time for which nodes simulated by kwok stay Ready without renewing a Lease. The time is long, because kwok sets their
 condition only once."""
 
 _KWOK: Final = {
@@ -43,16 +43,16 @@ _NO_LOGS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class CommandLines:
-    """The properties of a plane on which the command lines of its parts depend."""
+    """Builder of the command lines of a plane's parts, from the properties of the plane."""
 
     folder: Path
     current_options: Callable[[], PlaneOptions]
-    """The plane's options; the options of a running plane may change."""
+    """Returns the plane's current options, because the options of a running plane may change."""
     ports: dict[str, int]
     pki: Pki
     binaries: Callable[[], dict[str, Path]]
     kubeconfig: Callable[[str], Path]
-    """The kubeconfig of a part."""
+    """Returns the path of a part's kubeconfig."""
     settings: Mapping[str, Mapping[str, object]]
     """Additional fields for the settings files of Muster's processes; they override the defaults."""
     played: bool
@@ -91,7 +91,7 @@ class CommandLines:
         return self.write("planning.yaml", text)
 
     def write(self, name: str, content: str) -> Path:
-        """Write a file of a part."""
+        """Write a configuration file into the plane's folder, and return its path."""
         path = self.folder / name
         path.write_text(content, encoding="utf-8")
         return path

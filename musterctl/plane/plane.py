@@ -114,7 +114,7 @@ class Plane:
         return subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)
 
     def part(self, name: str) -> PlaneProcess:
-        """Return the part of this name. If there is no such part, raise LocalError, which lists the parts."""
+        """Return the part of this name. If the plane has no such part, raise LocalError, which lists its parts."""
         if name not in self.parts:
             raise LocalError(f"this plane has no part {name!r}; it has {', '.join(self.parts)}")
         return self.parts[name]

@@ -52,9 +52,9 @@ _GRANTS: Final = (chart.WEBHOOK, chart.EXTENDER, chart.SCHEDULER, chart.CONTROLL
 
 
 def accounts(*, shared: bool) -> dict[str, Account]:
-    """Return the account of each part that has an account.
+    """Return the ServiceAccount of each part that has one.
 
-    With `shared`, the cluster's own kube-scheduler calls the extender.
+    With `shared`, the cluster's own kube-scheduler calls the extender, so Muster's kube-scheduler needs no account.
     """
     own = {part: chart.ACCOUNTS[part] for part in (state.WEBHOOK, state.CONTROLLER, state.HISTORY)}
     if shared:
@@ -63,7 +63,7 @@ def accounts(*, shared: bool) -> dict[str, Account]:
 
 
 def roles(*, shared: bool) -> list[dict[str, Any]]:
-    """Return the accounts as objects, with their roles."""
+    """Return the ServiceAccounts of the plane's parts, with their roles and bindings."""
     used = {account.name: account for account in accounts(shared=shared).values()}
     return chart.objects(SYSTEM_NAMESPACE, list(used.values()), CLUSTER_LEASE if shared else None)
 
@@ -71,7 +71,8 @@ def roles(*, shared: bool) -> list[dict[str, Any]]:
 def renew_tokens(client: Client, folder: Path, *, shared: bool, pools: Iterable[str] = ()) -> None:
     """Write a new token for each account into the folder; the processes reload their files.
 
-    All pairs share an account, but each pair of a pool has its own token, so that the audit log distinguishes them.
+    The extenders and kube-schedulers of all pools share an account. Those of each pool have their own token, so that
+    the audit log distinguishes the pools.
     """
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     files = {account.name: account.name for account in accounts(shared=shared).values()}

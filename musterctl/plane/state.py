@@ -92,7 +92,7 @@ def ready(part: str) -> tuple[str, str, str]:
 
 
 def is_own(part: str) -> bool:
-    """Return True for a process of Muster."""
+    """Return True if a part is one of Muster's processes."""
     return base_of(part) in OWN_PROCESSES
 
 

@@ -24,7 +24,7 @@ from web.views.queues import QueuesView, own_queues_view, queues_view
 
 log = structlog.get_logger()
 _MINUTE_S: Final = 60.0
-"""Interval between two computations of usage."""
+"""Interval at which the usage of queues is computed again."""
 
 
 def show(context: RequestContext) -> Response:

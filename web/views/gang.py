@@ -34,7 +34,7 @@ _MOST_CHARS = 1_000
 
 
 class GangStep(Struct, frozen=True):
-    """An event of the gang."""
+    """An event in the life of the gang, such as its start."""
 
     at: Moment | None
     what: str
@@ -124,7 +124,8 @@ def gang_view(
 ) -> GangPage:
     """Return the content of one gang's page; `name` is the name in the page's address.
 
-    `rack_of_node` is empty for callers who may not list nodes. Their map of the gang's nodes shows no racks.
+    `rack_of_node` is empty for callers who may not list nodes. In this case, the map of the gang's nodes shows no
+    racks.
     """
     here = f"/gangs/{quote(of.row.namespace, safe='')}/{quote(name, safe='')}" if name else address(of.row)
     shown, part = part_of(of.pods, MEMBERS, page, lambda number: f"{here}?page={number}#members")

@@ -36,7 +36,7 @@ class Filters(Struct, frozen=True):
     page: int = 1
 
     def has(self, row: GangRow) -> bool:
-        """Return True if the gang is shown."""
+        """Return True if a gang matches the filters."""
         if self.state not in {"", row.state} or (not self.state and not self.ended and row.state in ENDED):
             return False
         return all(getattr(self, name) in {"", getattr(row, name)} for name in ("queue", "namespace", "kind", "user"))
@@ -71,7 +71,7 @@ class GangLine(Struct, frozen=True):
 
 
 class FilterOption(Struct, frozen=True):
-    """A filter and its possible values."""
+    """A filter of the list, with the values that users can choose."""
 
     name: str
     title: str

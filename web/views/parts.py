@@ -58,7 +58,7 @@ class Mark(Struct, frozen=True):
 
 
 class Bar(Struct, frozen=True):
-    """One resource: its usage, and the marks of other amounts."""
+    """A bar for one resource: its usage, with marks at other amounts such as the quota."""
 
     resource: str
     used: int
@@ -94,7 +94,7 @@ def _length(amount: int, longest: int) -> int:
 
 
 class ListPart(Struct, frozen=True):
-    """One page of a long list, with links to the neighbouring pages."""
+    """One page of a long list, with the addresses of the neighbouring pages."""
 
     first: int
     """Number of the page's first entry, from 1; 0 for an empty page."""

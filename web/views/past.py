@@ -54,7 +54,7 @@ class Period(Struct, frozen=True):
 
 
 class PastGang(Struct, frozen=True):
-    """One gang of the history."""
+    """A gang in the list of the history."""
 
     of: GangHistory
     title: str
@@ -83,7 +83,7 @@ class HistoryView(Struct, frozen=True):
 
 
 class UsageLine(Struct, frozen=True):
-    """One row: a key and a resource."""
+    """One row of the usage table: a key (such as a user) and a resource."""
 
     key: list[str]
     resource: str

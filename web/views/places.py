@@ -19,7 +19,7 @@ NO_RACK = ""
 
 
 class NodeOfGang(Struct, frozen=True):
-    """A node that has members of the gang."""
+    """A node with members of the gang, or with slots that are planned for them."""
 
     name: str
     ranks: str

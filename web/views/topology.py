@@ -57,7 +57,7 @@ class RackLine(Struct, frozen=True):
 
 
 class DomainLine(Struct, frozen=True):
-    """One domain of a topology."""
+    """A domain of a topology, as a row of the table."""
 
     name: str
     level: str

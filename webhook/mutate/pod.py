@@ -64,8 +64,8 @@ def mutate(
 ) -> ReviewVerdict:
     """Return a patch or errors. `namespace` comes from the review, because the namespace in the pod may be empty.
 
-    `believed` is true if the sender may be the controller that owns the pod. It is needed because users can also create
-    pods that name a controller as their owner.
+    `believed` is true if the sender may be the controller that owns the pod. Users can also create pods that name a
+    controller as their owner.
     """
     meta = msgspec.convert(pod.get("metadata") or {}, ObjectMeta)
     if names.opted_out(meta.labels):

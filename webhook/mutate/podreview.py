@@ -23,7 +23,10 @@ JSON = dict[str, Any]
 
 @dataclass(slots=True)
 class PodReview:
-    """One pod under review; `namespace` comes from the review, because the pod's own may be empty."""
+    """A pod under review, with its namespace.
+
+    The namespace comes from the review, because the pod may not name one.
+    """
 
     document: JSON
     namespace: str
@@ -36,7 +39,7 @@ class PodReview:
     opt_in: OptIn | None = None
     """The queue that the pod or its namespace opts in to."""
     pool: str = DEFAULT_POOL
-    """The node pool of that queue."""
+    """The node pool of the pod's queue."""
     errors: list[FieldError] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 

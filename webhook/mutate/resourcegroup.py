@@ -1,7 +1,7 @@
 """Resource groups: pods get the node labels, tolerations, affinity and scheduler of their group.
 
-The pods of a Volcano Job get the group of their template. It is recorded in the Job when the Job is created, so the
-gang is planned with it, and later pods of the Job are like the first ones.
+The pods of a Volcano Job get the group of their template. The Job records the settings of the group at its creation.
+The gang is therefore planned with them, and later pods of the Job get the same settings as the first ones.
 """
 
 from collections.abc import Mapping, Sequence

@@ -14,9 +14,9 @@ PLUGINS = "plugins"
 TEXTS = frozenset(
     {"labels", "annotations", "nodeSelector", "matchLabels", "options", "volumeAttributes", "userAnnotations"}
 )
-"""Maps with user-defined keys and values."""
+"""Names of fields whose value is a map with arbitrary keys, such as labels."""
 AMOUNTS = frozenset({"limits", "requests", "overhead", "capacity"})
-"""Maps from resources to quantities."""
+"""Names of fields whose value is a map of quantities by resource."""
 
 _DIVISOR = "divisor"
 _QUANTITIES = frozenset({"sizeLimit", _DIVISOR})
@@ -101,7 +101,7 @@ def _is_empty(name: str, value: Any) -> bool:
 def _amount(quantity: Any) -> Any:
     """Return a quantity as a pair: in whole units, and in thousandths (capped for very large quantities).
 
-    Return a quantity that cannot be read unchanged.
+    A quantity that cannot be read is returned unchanged.
     """
     try:
         return parse(quantity), parse(quantity, milli=True)

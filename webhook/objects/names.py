@@ -121,7 +121,7 @@ def _usable(queues: NamespaceQueues) -> str:
 def unknown_keys(metadata: Any, path: str = "metadata", above: Mapping[str, Any] | None = None) -> list[str]:
     """Return a warning for each key of Muster or another scheduler that has no effect in this metadata.
 
-    This includes keys of a domain similar to Muster's. `above` are the labels of the workload that contains the
+    Keys of a domain that resembles Muster's are included. `above` are the labels of the workload that contains the
     template.
     """
     if not isinstance(metadata, Mapping):

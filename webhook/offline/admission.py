@@ -36,7 +36,7 @@ Path = tuple[str | int, ...]
 
 @dataclass(slots=True)
 class Admitted:
-    """One object before and after admission; an object with errors is refused.
+    """An object before and after admission; it was refused if it has errors.
 
     `about` describes an object that is not in a file.
     """

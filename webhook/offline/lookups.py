@@ -96,7 +96,7 @@ class _Queues(_Source):
         )
 
     live = get
-    """The same as `get`, because no object is deleted while documents are checked."""
+    """Return the queue as `get` does, because no queue is deleted while documents are checked."""
 
     def children(self, name: str) -> list[str]:
         """Return the children in the cluster; queues in the documents count as leaves."""

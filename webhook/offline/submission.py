@@ -222,7 +222,7 @@ class Submission:
             self._pod(each.pod)
 
     def _own(self, workload: Object, content: JSON) -> None:
-        """Store an owner of pods."""
+        """Record a workload as a possible owner of pods."""
         self._workloads[workload.metadata.uid] = workload
         self._admission.documents.add(content)
 

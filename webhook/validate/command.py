@@ -52,7 +52,7 @@ def _same(request: admission.AdmissionRequest, command: batch.Command) -> bool:
 def _action(target: meta.OwnerReference | None, namespace: str) -> reviews.ResourceAttributes | None:
     """Return the change for which the user needs a right.
 
-    None for targets on which Muster's controller does not act.
+    Return None for a target on which Muster's controller does not act.
     """
     if target is None:
         return None

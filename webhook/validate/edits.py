@@ -42,7 +42,7 @@ def edits(kind: WorkloadKind, old: JSON, new: JSON, queues: NamespaceQueues) -> 
 def fixed_sizes(kind: WorkloadKind, old: JSON, new: JSON) -> Iterator[FieldError]:
     """Refuse to change the number of pods of a framework while pods exist.
 
-    Existing pods were started with the old number.
+    Existing pods of a framework were started with the old number, and would not learn the new one.
     """
     for place, before, after in size_edits(kind, old, new):
         size = after if isinstance(after, int) and after > 0 else "NUMBER"

@@ -38,7 +38,7 @@ def reviewer(queues: QueueTreeView, *, durable_history: bool = True) -> Handler:
     """Return the handler for Queues, on CREATE, UPDATE and DELETE."""
 
     def warned(new: Queue, old: Queue | None = None) -> list[str]:
-        """Return warnings about the changes of a queue."""
+        """Return warnings about new resources and budgets of a queue."""
         unknown = unknown_resources(new, queues, old)
         return unknown if durable_history else [*forgotten_budget(new, old), *unknown]
 
@@ -194,7 +194,7 @@ def _rooted(path: str) -> str:
 def check_readable(annotations: Mapping[str, str]) -> Iterator[FieldError]:
     """Check that the namespace selector and the weights by resource are valid.
 
-    An invalid selector would select no namespace.
+    No namespace could use a queue with an invalid selector.
     """
     for key, read in ((names.NAMESPACE_SELECTOR, read_selector), (names.QUEUE_WEIGHTS, read_weights)):
         text = annotations.get(key, "")
@@ -256,7 +256,7 @@ def _with(queue: Queue, queues: QueueTreeView) -> Callable[[str], Queue | None]:
 def check_pool_change(old: Queue, new: Queue, queues: QueueTreeView) -> Iterator[FieldError]:
     """Refuse to move queues with gangs to another pool, by label or by parent.
 
-    Also refuse conflicting labels of descendants.
+    Labels of descendants that conflict with the new pool are refused, too.
 
     An update that changes neither the label nor the parent is not checked.
     """

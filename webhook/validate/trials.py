@@ -137,9 +137,9 @@ def _shape(pod: Mapping[str, Any]) -> bytes:
 
 
 def _attempts(pods: Sequence[Mapping[str, Any]], namespace: str, dry_runs: DryRuns) -> list[APIError | None]:
-    """Return the API server's rejection of each pod.
+    """Return the API server's rejection of each pod; None for a pod that it would admit.
 
-    A few calls run at a time, all within the deadline of the review.
+    A few dry runs are made at a time, all within the deadline of the review.
     """
     if len(pods) <= 1:
         return [dry_runs.attempt(pod, namespace) for pod in pods]

@@ -84,8 +84,8 @@ def _was_checked(request: AdmissionRequest, metadata: JSON) -> bool:
 
     Such a part needs no check, because the workload was already checked.
 
-    Users may also name an owner, but this is not trusted. Offline, where no user is known, objects count as the user's
-    own.
+    A user may also create an object that names an owner; such an object is checked. Offline, where no user is known,
+    objects count as the user's own.
     """
     return row_of(msgspec.convert(metadata, ObjectMeta).controller) is not None and may_be_controller(request)
 

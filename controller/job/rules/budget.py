@@ -122,8 +122,8 @@ def fault_of(
 ) -> Fault:
     """Return the cause of an event; `pods` are all current pods of the Job.
 
-    If one of them was disrupted recently, the others usually fail because they lose their connections. A disruption
-    long ago explains no failure.
+    If one pod was disrupted recently, the other pods usually fail because they lose their connections to it. A
+    disruption long ago does not explain a failure.
     """
     if request.refused or request.event in INFRASTRUCTURE_EVENTS:
         return "infrastructure"

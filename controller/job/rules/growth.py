@@ -39,7 +39,7 @@ def next_members(
 def _needed(job: Job) -> frozenset[str]:
     """Return the names of the pods that may count towards the Job's minimum.
 
-    If any pod of the Job may count, or if its partitions start as a whole, these are all pods.
+    Return the names of all pods if any pod may count, or if the partitions of the Job start as a whole.
     """
     every, least = slots(job), job_minimum(job.spec)
     if any(task.partition_policy for task in job.spec.tasks):

@@ -59,5 +59,5 @@ def with_resources(status: JobStatus, plugins: Iterable[str], claims: Iterable[s
 
 
 def has_plugins(status: JobStatus) -> bool:
-    """Return True if objects of plugins exist."""
+    """Return True if objects of job plugins still exist, according to the status."""
     return any(key.startswith(_PLUGIN) for key in status.controlled_resources)

@@ -41,7 +41,7 @@ ANY = "*"
 
 
 class PolicyAction(StrEnum):
-    """All actions of policies and Commands."""
+    """The actions that policies and Commands can name."""
 
     SYNC_JOB = "SyncJob"
     RESTART_JOB = "RestartJob"
@@ -107,7 +107,7 @@ class PodEffect(StrEnum):
 
 
 class PolicyCell(NamedTuple):
-    """One cell of the table."""
+    """A cell of the table of phases and actions: the effect of an action on a Job in a phase."""
 
     effect: PodEffect
     enter: Phase | None = None  # None: the phase stays
@@ -145,7 +145,7 @@ TABLE: dict[Phase, dict[str, PolicyCell]] = {
     "Aborted": _ABORT,
     **dict.fromkeys(FINISHED, _DRAIN),
 }
-"""Cells by phase and action."""
+"""The cells of the table, by phase and action."""
 
 
 def step(phase: Phase, action: str) -> PolicyCell:
@@ -238,7 +238,7 @@ def _parts_of(pod: Pod) -> Iterable[RestartTarget]:
 def _parts(task: str, partition: str, *pod: str) -> Iterable[RestartTarget]:
     """Return every restart target that includes a pod: its task, its partition and the pod itself.
 
-    `pod` are the pod's UID and name.
+    `pod` consists of the pod's UID and name.
     """
     return (
         RestartTarget("task", task),

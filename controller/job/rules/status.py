@@ -193,8 +193,8 @@ def _newest(group: PodGroup) -> PodGroupCondition | None:
 def only_counters(old: JobStatus, new: JobStatus) -> bool:
     """Return True if two statuses differ only in values that may be written later.
 
-    These are counters, message, timers and succeeded members. Timers of evicted pods are written at once, because
-    another process would not find these pods.
+    Values that may be written later are counters, message, timers and succeeded members. Timers of evicted pods are
+    written at once, because another process could not derive them.
     """
     return _lasting(old) == _lasting(new) and _evictions(new) <= _evictions(old)
 

@@ -26,7 +26,7 @@ def decide(job: Job, pods: Sequence[Pod], *, may_create: bool) -> SyncDecision:
     """Return the missing slots (none unless the gang may start) and the pods to delete.
 
     The pods to delete are surplus, marked by a kill, of an earlier version, or waiting with an outdated PriorityClass.
-    The name of a terminating pod stays taken.
+    A pod is not missing while a terminating pod still has its name.
     """
     wanted = {slot.name: slot for slot in slots(job)}
     delete = [

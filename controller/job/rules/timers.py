@@ -37,7 +37,7 @@ _DEFAULTS = asdict(SYNC)
 
 @dataclass(frozen=True, slots=True)
 class Timer:
-    """The action of `request` must be carried out at `due_s` (seconds since the epoch)."""
+    """An action that is delayed: the action of `request` must be carried out at `due_s` (seconds since the epoch)."""
 
     due_s: float
     request: JobEvent
@@ -50,8 +50,8 @@ class Timer:
     def to_check(self, now_s: float) -> bool:
         """Return True if the timer must be checked now.
 
-        It is due, its event has no timestamp (so the event may end before the timer is due), or the event is in the
-        future.
+        A timer must be checked if it is due, or if its event is in the future. It must also be checked if the event has
+        no timestamp, because such an event may end before the timer is due.
         """
         since_s = self.request.since_s
         return self.due_s <= now_s or since_s is None or since_s > now_s + CLOCKS_S

@@ -1,6 +1,6 @@
 """The end of a TrainJob by its Jobs, its JobSet, a plugin or its deadline, and the deletion of its Job after the end.
 
-Reasons are the same as in a JobSet's conditions. Times are arguments, in seconds since the epoch.
+Reasons are the same as in a JobSet's conditions. All times are arguments of the functions, in seconds since the epoch.
 """
 
 from collections.abc import Iterable, Mapping
@@ -60,7 +60,7 @@ def _of_job(job: Job, pods: Iterable[Pod]) -> EndCondition | None:
 
 
 class Ending(Wire):
-    """A condition of a plugin. The condition has no timestamp, because plugins read no clock."""
+    """The condition with which a plugin ends a TrainJob. It has no timestamp, because plugins read no clock."""
 
     type: str
     status: str
@@ -76,7 +76,7 @@ class StatusPart(Wire):
 
 
 class Computed(NamedTuple):
-    """The end and the counts of jobs that a JobSet or a plugin has computed."""
+    """The end of a TrainJob and its counts of jobs, as a JobSet or a plugin has computed them."""
 
     end: EndCondition | None = None
     counts: tuple[ReplicatedJobStatus, ...] = ()
@@ -126,7 +126,7 @@ def resumed_at(train_job: TrainJob, children: Children) -> str:
 def left_s(train_job: TrainJob, children: Children, now_s: float) -> float | None:
     """Return the seconds until the deadline, counted from creation or last resumption.
 
-    None without a deadline, or while suspended.
+    Return None if the TrainJob has no deadline, or while it is suspended.
     """
     seconds = train_job.spec.active_deadline_seconds
     began_s = readable_time(resumed_at(train_job, children) or train_job.metadata.creation_timestamp)

@@ -173,7 +173,7 @@ def _tallies(pod_set: PodSetPlan, pods: Sequence[Pod], size: int) -> list[Counte
 
 
 def is_ready(pod: Pod) -> bool:
-    """Return True if kubelet calls the pod ready."""
+    """Return True if the kubelet reports the pod as ready."""
     return any(each.type == "Ready" and each.status == "True" for each in pod.status.conditions)
 
 

@@ -61,7 +61,7 @@ class SendCommand(NamedTuple):
 
 
 class Clear(NamedTuple):
-    """Step that deletes these ended pods."""
+    """Step that deletes pods that have ended."""
 
     pods: Sequence[Pod]
 

@@ -33,7 +33,7 @@ def check_templates(job: Job, namespace: str, dry_runs: DryRuns, may_know: MayKn
 def _plugins(job: Job) -> Sequence[JobPlugin]:
     """Return the plugins that shape the pods for dry runs.
 
-    None if the Job is refused because of its plugins or its size.
+    Return None if the Job is refused because of its plugins or its size.
     """
     try:
         small = len(job.spec.tasks) <= TASKS.value and total_replicas(job.spec) <= PODS.value
