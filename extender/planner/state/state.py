@@ -10,7 +10,7 @@ After each event, nodes, ledger, and the matches of pods with compared demands a
 
 from collections.abc import Iterator
 
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
 from extender.planner import reasons
 from extender.planner.state.gangphase import ACTIVE
@@ -53,8 +53,8 @@ class PlannerState(Views):
     def on_pod(self, old: Pod | None, new: Pod | None) -> bool:
         """Update a pod of any scheduler; return True if the planner may have something to decide.
 
-        The result is False for a new member that is pinned according to its placement, and for a pod that keeps running
-        on its node.
+        The result is False for a new member that is pinned according to its placement, for a new pod that another
+        scheduler will bind, and for a pod that keeps running on its node.
         """
         if new is None:
             if old is not None:
@@ -76,12 +76,16 @@ class PlannerState(Views):
                 self._forget_pod(uid)
             self._gang_changed(self.exclusions.add_pod(new, reasons.exclusions.error_text(error)))
             return True
+        if known is not None and astuple(known) == astuple(record):  # Muster's own write
+            return False
         self._keep_pod(record)
         self._compare()
         return not (keeps_running(known, record) if known else self._is_expected(record))
 
     def _is_expected(self, record: PodRecord) -> bool:
-        """Return True for a new member that is pinned according to its gang's placement."""
+        """Return True for a new pod that another scheduler will bind, or is pinned according to a gang's placement."""
+        if not (record.gang or record.ours or record.node):
+            return True
         placement = self.placement_of(record.gang) if record.gang and not record.gated else None
         if placement is None or record.slot is None or placement.status.phase not in ACTIVE:
             return False
@@ -119,16 +123,16 @@ class PlannerState(Views):
                 yield replace(record, node=self.ledger.entries[holder].node)
 
     def on_pod_group(self, old: PodGroup | None, new: PodGroup | None) -> bool:
-        """Update a PodGroup; return True if this changes the state."""
+        """Update a PodGroup; return True if the change is relevant to planning, unlike a message in its status."""
         key = (new or old or PodGroup()).metadata.key
         known = self.groups.get(key)
         if new is not None and known is not None and is_native(known):
             self._put_group(known, None)
-        news = self._put_group(old, new)
+        news = self._put_group(old, new) and _planned(known) != _planned(new)
         return (key in self.native.groups and self.native.settle(key)) or news
 
     def on_pod_group_written(self, new: PodGroup) -> bool:
-        """Update a PodGroup that Muster wrote, unless the watch has reported its deletion; return True if it is new."""
+        """Update a PodGroup that Muster wrote, unless the watch has reported its deletion; see `on_pod_group`."""
         known = self.groups.get(new.metadata.key)
         if known is None or known.metadata.uid != new.metadata.uid:
             return False
@@ -152,13 +156,14 @@ class PlannerState(Views):
         self._gang_changed(key)
         return key is not None
 
-    def on_queue(self, old: Queue | None, new: Queue | None) -> None:
-        """Update a queue of any pool."""
+    def on_queue(self, old: Queue | None, new: Queue | None) -> bool:
+        """Update a queue of any pool; return True if the change is relevant to planning, unlike counts of gangs."""
         name = (new or old or Queue()).metadata.name
         before = _limits(self.queues.get(name))
         self.access.on_queue(old, new)
         if before != _limits(self.queues.get(name)):
             self.ledger.queues.limits_changed()
+        return _planned(old) != _planned(new)
 
     def on_priority_class(self, old: PriorityClass | None, new: PriorityClass | None) -> None:
         """Update a priority class; gangs use its value from their next change on."""
@@ -176,6 +181,14 @@ class PlannerState(Views):
             self.comparisons.relabelled(name)
             self._compare()
         return of_terms or of_queues
+
+
+def _planned(item: PodGroup | Queue | None) -> object:
+    """Return the fields of an object by which the planner decides."""
+    if item is None:
+        return None
+    phase = item.status.phase if isinstance(item, PodGroup) else item.status.state
+    return replace(item.metadata, resource_version=""), item.spec, phase
 
 
 def _limits(queue: Queue | None) -> object:

@@ -1,5 +1,6 @@
 """From which changes something may follow for the planner: it is woken by those, and sleeps through all others."""
 
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -11,6 +12,7 @@ from muster.api import names
 from muster.api.kubernetes.core import Namespace, Pod
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.muster.gang import Slot
+from muster.api.volcano.scheduling import PodGroupCondition
 
 
 @pytest.fixture
@@ -77,8 +79,10 @@ def test_what_we_have_written_comes_twice_and_is_news_once(world: World) -> None
     for tell, known in ((world.state.on_placement, placement), (world.state.on_pod_group, group)):
         again = msgspec.convert(msgspec.to_builtins(known), type(known))
         assert tell(known, again) is False  # type: ignore[operator]
-        newer = msgspec.structs.replace(again, metadata=world._newer(again.metadata))
-        assert tell(known, newer) is True  # type: ignore[operator]
+        meta = msgspec.structs.replace(world._newer(again.metadata), annotations={"team": "another"})
+        assert tell(known, msgspec.structs.replace(again, metadata=meta)) is True  # type: ignore[operator]
+    world.state.on_pod(None, written := made(world, 0, gated=True))
+    assert world.state.on_pod(written, written) is False
 
 
 def test_what_we_have_written_of_an_object_that_is_gone_is_nothing(world: World) -> None:
@@ -86,7 +90,9 @@ def test_what_we_have_written_of_an_object_that_is_gone_is_nothing(world: World)
     group, state = world.state.groups["ns/a"], world.state
     newer = msgspec.structs.replace(group, metadata=world._newer(group.metadata))
     other = msgspec.structs.replace(newer, metadata=msgspec.structs.replace(newer.metadata, uid="another"))
-    assert [state.on_pod_group_written(each) for each in (other, newer, newer)] == [False, True, True]
+    assert state.on_pod_group_written(other) is False
+    state.on_pod_group_written(newer)
+    assert state.groups["ns/a"] is newer
     state.on_pod_group(newer, None)
     assert state.on_pod_group_written(newer) is False
     state.on_pod_written(pod("never-seen", uid="never-seen"))
@@ -94,6 +100,44 @@ def test_what_we_have_written_of_an_object_that_is_gone_is_nothing(world: World)
     state.on_pod(None, pod("seen", uid="seen"))
     state.on_pod_written(pod("seen", uid="seen", node="node-0"))
     assert state.pods["seen"].node == "node-0"
+
+
+@pytest.mark.parametrize(("status", "news"), [
+    ({"conditions": [PodGroupCondition(type="Unschedulable", status="True", message="no room")]}, False),
+    ({"running": 1}, False),
+    ({"place": 3}, False),
+    ({"phase": "Running"}, True),
+])  # fmt: skip
+def test_words_and_counts_in_the_status_of_a_gang_are_no_news(
+    world: World, status: dict[str, Any], *, news: bool
+) -> None:
+    """Nobody who writes many of them keeps the planner busy."""
+    group = world.state.groups["ns/a"]
+    newer = msgspec.structs.replace(group, metadata=world._newer(group.metadata))
+    newer = msgspec.structs.replace(newer, status=msgspec.structs.replace(group.status, **status))
+    assert world.state.on_pod_group(group, newer) is news
+    assert world.view("ns/a").group is newer
+
+
+@pytest.mark.parametrize(("change", "news"), [
+    ({"status": {"waiting": 3}}, False), ({"status": {"state": "Closed"}}, True), ({"spec": {"weight": 7}}, True),
+])  # fmt: skip
+def test_counts_in_the_status_of_a_queue_are_no_news(world: World, change: dict[str, Any], *, news: bool) -> None:
+    """They follow from what the planner has decided."""
+    queue = world.state.queues["default"]
+    newer = msgspec.structs.replace(queue, metadata=world._newer(queue.metadata))
+    for field, values in change.items():
+        newer = msgspec.structs.replace(newer, **{field: msgspec.structs.replace(getattr(queue, field), **values)})
+    assert world.state.on_queue(queue, newer) is news
+    assert world.state.queues["default"] is newer
+
+
+def test_pods_that_another_scheduler_has_yet_to_bind_are_no_news(world: World) -> None:
+    """They take nothing before."""
+    other = partial(pod, "other", uid="other", scheduler="default-scheduler")
+    assert world.state.on_pod(None, other()) is False
+    assert world.state.on_pod(None, other(node="node-0")) is True
+    assert world.state.on_pod(None, pod("ours", uid="ours")) is True
 
 
 def test_a_node_that_cannot_be_read_is_gone_until_it_can(world: World) -> None:
