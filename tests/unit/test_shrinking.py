@@ -9,7 +9,9 @@ from itertools import pairwise
 
 import pytest
 from extender_world import CPU, World
+from gangs_world import World as GangsWorld
 from growth import grown, sizes
+from guarded_extender import process_of
 from recorded_lives import Lives, Whose, life
 from simulated_cluster import Cluster
 from simulated_jobs import add, fail, task
@@ -23,7 +25,7 @@ from history.entries import Entries
 from history.hourly import HOUR_MS
 from history.observations import Observation, apply
 from history.pods import ObservationTime
-from muster.api.kubernetes.core import NAMESPACES, PODS
+from muster.api.kubernetes.core import INDEXED_JOBS, NAMESPACES, PODS
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS
 from web.rights import BELIEVED_S, Remembered
@@ -69,6 +71,36 @@ def test_the_planner_forgets_deleted_objects(times: int) -> None:
     round_of(0, 10)
     gc.collect()
     assert grown(before, sizes(world.state) + sizes(planning), SLACK) == {}
+
+
+def test_the_writers_of_the_extender_forget_deleted_gangs() -> None:
+    """Hundreds of gangs, half of which start; what is remembered of a deleted one goes with time."""
+    world = World(checked=False).nodes(EACH)
+    planning = Planning(config.SchedulerConfig(), Timing())
+    with process_of(world) as process:
+
+        def round_of(number: int, count: int) -> None:
+            world.now += 1_000
+            sizes_of = [1 + 900 * (index % 2) for index in range(count)]
+            keys = [world.gang(f"r{number}-{index}", {"w": (size, CPU)}) for index, size in enumerate(sizes_of)]
+            process.api.keep(POD_GROUPS, *(world.state.groups[key] for key in keys))
+            process.carry_out(planning.run(take_snapshot(world.state), world.now))
+            for key in [*world.state.placements]:
+                world.state.on_placement(world.state.placements[key], None)
+            for key in keys:
+                job = world.job_of(key)
+                world.state.on_pod_group(world.state.groups[key], None)
+                world.state.on_job(job, None)
+            world.now += 1_000
+            process.carry_out(planning.run(take_snapshot(world.state), world.now))
+
+        round_of(0, 4)
+        before = sizes(process.committer)
+        for number in range(1, 6):
+            round_of(number, EACH)
+        round_of(6, 4)
+        assert process.api.sent
+        assert grown(before, sizes(process.committer), SLACK) == {}
 
 
 def terms(name: str) -> dict[str, object]:
@@ -146,6 +178,37 @@ def test_the_controller_forgets_deleted_objects(cluster: Cluster) -> None:
     for events in [path for path in after if path.endswith("_recorder._pending")]:
         del after[events]  # of a writer that was not started
     assert grown(before, after, 64) == {}
+
+
+def test_the_controller_forgets_deleted_gangs_of_other_workloads() -> None:
+    """Jobs of Kubernetes whose pods have all ended, and of which some are checked until they are deleted."""
+    world = GangsWorld()
+    pod_seen, group_seen = (handler for _, handler in world.pod_groups.handlers)
+
+    def round_of(first: int, count: int) -> None:
+        for number in range(first, first + count):
+            owner = world.owner(INDEXED_JOBS, metadata={"name": f"job-{number}"})
+            pod = world.pod(owner, "muster", metadata={"name": f"pod-{number}"})
+            pod_seen(None, pod)
+            world.group(owner)
+            world.pods.discard(pod.metadata.key)
+            pod_seen(pod, None)
+            key = f"n/podgroup-{owner.uid}"
+            world.pod_groups.process(key)
+            assert world.pod_groups._end_checks[key] == 1
+            group = world.groups.get(key)
+            world.groups.discard(key)
+            for kind, name in ((POD_GROUPS, key[2:]), (PODS, pod.metadata.name), (INDEXED_JOBS, owner.name)):
+                world.api.remove(kind, world.api.find(kind, name, "n"), at_once=True)
+            group_seen(group, None)
+
+    round_of(0, 1)
+    before = sizes(world.pod_groups)
+    round_of(1, EACH)
+    after = sizes(world.pod_groups)
+    for waiting in [path for path in after if ".worker.queue." in path]:
+        del after[waiting]  # keys that no worker has taken yet
+    assert grown(before, after, 0) == {}
 
 
 @TIMES
