@@ -45,10 +45,10 @@ def build(source: Source, options: argparse.Namespace, target: Path, scratch: Pa
     packages.sdist(source, target, scratch)
     chart.set_image(source, options.registry, digest)
     chart.annotate(source, options.registry, digest)
-    chart.package(source, options.registry, target, scratch)
     chart.manifests(source, target)
     manual.write(source)
     packages.wheel(source, target)
+    chart.package(source, options.registry, target, scratch)
     krew.write(source, target, scratch, options.download)
     sbom.write(source, target)
     parameters = {"base": options.base, "image": digest, "platforms": options.platforms, "registry": options.registry}

@@ -1,5 +1,6 @@
 """The Helm chart of a release, and its manifests for clusters without helm."""
 
+import json
 import re
 import shutil
 import sys
@@ -57,8 +58,16 @@ def _described(crd: dict[str, Any]) -> dict[str, str]:
     }
 
 
+def compact(source: Source) -> None:
+    """Write the CRDs as JSON without indentation, as helm stores each file in the release's Secret of at most 1 MiB."""
+    for crd in _crds(source):
+        definition = yaml.safe_load(crd.read_text(encoding="utf-8"))
+        crd.write_text(json.dumps(definition, separators=(",", ":")) + "\n", encoding="utf-8")
+
+
 def package(source: Source, registry: str, target: Path, scratch: Path) -> None:
     """Write the chart as helm packages it, but with the commit's time; also as the artefact that `helm push` makes."""
+    compact(source)
     source.run(binaries.helm(), "package", CHART, f"--destination={scratch}")
     packed = scratch / f"muster-{source.version}.tgz"
     archives.normalise(packed, scratch / "chart", source.epoch)

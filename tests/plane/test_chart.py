@@ -115,19 +115,6 @@ def test_no_container_can_write_its_root(name: str) -> None:
             assert container["resources"]["limits"]["memory"]
 
 
-def test_policies_let_helm_test_in() -> None:
-    """Where it is named who may read metrics, `helm test` still reaches every part, and nobody else does."""
-    monitoring = {"namespaceSelector": {"matchLabels": {"team": "monitoring"}}}
-    tester = yaml.safe_load(helm("template", "muster", str(CHART), "--show-only=templates/tests/answers.yaml").stdout)
-    found = rendered({"networkPolicies": {"monitoring": [monitoring]}})
-    policies_of_parts = [each["spec"] for each in found if each["kind"] == "NetworkPolicy"]
-    assert len(policies_of_parts) == 3
-    for spec in policies_of_parts:
-        named, own = spec["ingress"][-1]["from"]
-        assert named == monitoring
-        assert own["podSelector"]["matchLabels"].items() <= tester["metadata"]["labels"].items()
-
-
 def crds(found: list[JSON]) -> list[JSON]:
     """The CRDs among objects."""
     return [each for each in found if each["kind"] == CRD]

@@ -176,3 +176,48 @@ def test_alerts_of_two_clusters_are_not_added() -> None:
         expression = rule["expr"]
         assert not re.search(r"\b(sum|min|max|count) ?\((?!cluster, namespace)", expression), expression
         assert not re.search(r"\b(by|on) \((?!cluster, namespace)", expression), expression
+
+
+def hooks_of(folder: Path, *arguments: str) -> dict[str, JSON]:
+    """What `helm test` runs, by kind: rendered as in a cluster in which every namespace exists."""
+    chart = folder / "muster"
+    shutil.copytree(CHART, chart)
+    for file in (chart / "templates/tests").iterdir():
+        text = file.read_text(encoding="utf-8")
+        file.write_text(re.sub(r'lookup "v1" "Namespace" "" (\S+?)([ )])', r"\1\2", text), encoding="utf-8")
+    result = files.helm("template", "muster", str(chart), "--set=crds.enabled=false", *arguments)
+    assert not result.returncode, result.stderr
+    found = [each for each in yaml.safe_load_all(result.stdout) if each]
+    return {each["kind"]: each for each in found if "helm.sh/hook" in each["metadata"].get("annotations", {})}
+
+
+@needs_helm
+def test_helm_test_runs_a_gang(tmp_path: Path) -> None:
+    """In a namespace that the webhook looks after; not where no part would start it."""
+    found = hooks_of(tmp_path / "all", "--set=test.namespace=team")
+    assert found.keys() == {"Pod", "Job"}
+    job = found["Job"]
+    assert (job["metadata"]["namespace"], job["metadata"]["labels"]["muster.dev/queue"]) == ("team", "default")
+    assert (job["spec"]["parallelism"], job["spec"]["completionMode"]) == (2, "Indexed")
+    assert hooks_of(tmp_path / "off", "--set=test.namespace=").keys() == {"Pod"}
+    assert hooks_of(tmp_path / "none", "--set=scheduler.mode=none").keys() == {"Pod"}
+
+
+@needs_helm
+def test_plain_rendering_has_no_test() -> None:
+    """Whoever pipes it into kubectl would create its Pod."""
+    assert "helm.sh/hook" not in files.helm("template", "muster", str(CHART), "--set=crds.enabled=false").stdout
+
+
+@needs_helm
+def test_policies_let_helm_test_in(tmp_path: Path) -> None:
+    """Where it is named who may read metrics, `helm test` still reaches every part, and nobody else does."""
+    monitoring = {"namespaceSelector": {"matchLabels": {"team": "monitoring"}}}
+    tester = hooks_of(tmp_path)["Pod"]["metadata"]["labels"]
+    found = rendered({"networkPolicies": {"monitoring": [monitoring]}}, tmp_path)
+    specs = [each["spec"] for each in found if each["kind"] == "NetworkPolicy"]
+    assert len(specs) == 3
+    for spec in specs:
+        named, own = spec["ingress"][-1]["from"]
+        assert named == monitoring
+        assert own["podSelector"]["matchLabels"].items() <= tester.items()
