@@ -69,7 +69,7 @@ def said(shared_plane: Plane) -> Iterator[Said]:
 
 SLIPS: dict[str, tuple[JSON, str]] = {
     "two frameworks": (job({**TORCH, **QUEUE}, {"muster.dev/framework": "jax"}),
-        "must be 'torch', like metadata.labels[muster.dev/framework]"),
+        "must be 'torch', as metadata.labels[muster.dev/framework] says"),
     "a framework without a queue": (job(TORCH), "without the label muster.dev/queue 'default-scheduler' places them"),
     "a label of another domain": (job({"muster.io/queue": "default"}), "did you mean label muster.dev/queue?"),
     "a foreign scheduler": (job(QUEUE, schedulerName="yunikorn"), "'yunikorn' is not a scheduler of Muster's"),

@@ -59,7 +59,7 @@ def _two_frameworks(given: Labelled) -> Iterator[FieldError]:
     own = given.labels.get(names.FRAMEWORK)
     if whole and own and whole != own:
         path = f"{given.path}.metadata.labels[{names.FRAMEWORK}]"
-        message = f"must be {whole!r}, like metadata.labels[{names.FRAMEWORK}]; or remove one of the two labels"
+        message = f"must be {whole!r}, as metadata.labels[{names.FRAMEWORK}] says; or remove one of the two labels"
         yield FieldError(path, message, own)
 
 

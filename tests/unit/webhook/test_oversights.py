@@ -82,7 +82,7 @@ def test_two_frameworks_that_differ_are_refused() -> None:
     """The template's was taken, and the Job's dropped without a word."""
     [error] = ask(job({**TORCH, **QUEUE}, {"muster.dev/framework": "jax", **QUEUE})).errors
     assert error.path == "spec.template.metadata.labels[muster.dev/framework]"
-    assert "must be 'torch', like metadata.labels[muster.dev/framework]" in error.cause
+    assert "must be 'torch', as metadata.labels[muster.dev/framework] says" in error.cause
 
 
 def test_a_framework_without_a_queue_is_warned_of() -> None:
