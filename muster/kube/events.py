@@ -1,7 +1,8 @@
 """Recorder of core/v1 Events, which `kubectl describe` and `kubectl get events` show.
 
-Recording never blocks and never raises an error: events wait in a bounded queue for a thread that writes them. If an
-event repeats, the count in the existing Event object is increased.
+Recording never blocks and never raises an error: events wait in a bounded queue for a thread that writes them. The
+thread alternates between namespaces, so that no tenant delays or displaces the events of others. If an event repeats,
+the count in the existing Event object is increased.
 """
 
 import platform
@@ -9,9 +10,10 @@ import random
 import secrets
 import threading
 import time
-from collections import OrderedDict
+from collections import Counter as Tally
 from collections.abc import Callable
 from contextlib import suppress
+from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -23,11 +25,13 @@ from muster.api.kubernetes.core import EVENTS
 from muster.api.kubernetes.meta import Object, format_time
 from muster.kube import errors
 from muster.kube.client import Client
+from muster.kube.workqueue import GroupQueue
 
 log = structlog.get_logger(__name__)
 
 EVENTS_DROPPED = Counter("muster_kube_events_dropped_total", "Events that could not be recorded.", ["why"])
-_MAX_PENDING = 1000
+_MAX_PENDING = 4000
+_MAX_OF_NAMESPACE = 250
 _MAX_REMEMBERED = 4096
 _MAX_MESSAGE_CHARS = 1024
 _MAX_NAME_CHARS = 230
@@ -68,7 +72,9 @@ class EventWriter:
         self._wall_s = wall_s
         self._host = platform.node()
         self._changed = threading.Condition()
-        self._pending: OrderedDict[_Key, _Pending] = OrderedDict()
+        self._pending: dict[_Key, _Pending] = {}
+        self._order: GroupQueue[_Key] = GroupQueue(attrgetter("namespace"))
+        self._of_namespace: Tally[str] = Tally()
         self._writing = False
         self._stopping = False
         self._written: LRUCache[_Key, tuple[str, int]] = LRUCache(_MAX_REMEMBERED)
@@ -85,10 +91,16 @@ class EventWriter:
             if pending:
                 pending.times += 1
                 pending.last_s = now
-            elif len(self._pending) >= _MAX_PENDING or self._stopping:
+            elif (
+                self._of_namespace[key.namespace] >= _MAX_OF_NAMESPACE
+                or len(self._pending) >= _MAX_PENDING
+                or self._stopping
+            ):
                 EVENTS_DROPPED.labels("queue full").inc()
             else:
                 self._pending[key] = _Pending(obj.api_version, meta.resource_version, now, now)
+                self._order.add(key)
+                self._of_namespace[key.namespace] += 1
                 self._changed.notify_all()
 
     def flush(self, timeout_s: float) -> bool:
@@ -116,7 +128,7 @@ class EventWriter:
                 self._changed.wait_for(lambda: self._pending or self._stopping)
                 if self._stopping:
                     return
-                key, pending = self._pending.popitem(last=False)
+                key, pending = self._next()
                 self._writing = True
             try:
                 self._deliver(key, pending)
@@ -130,6 +142,13 @@ class EventWriter:
                 with self._changed:
                     self._writing = False
                     self._changed.notify_all()
+
+    def _next(self) -> tuple[_Key, _Pending]:
+        """Take the oldest event of the namespace that has waited longest."""
+        key = self._order.next_key()
+        self._order.done(key)
+        self._of_namespace -= Tally([key.namespace])
+        return key, self._pending.pop(key)
 
     def _deliver(self, key: _Key, pending: _Pending) -> None:
         """Write an event; retry if the API server is unavailable for a short time."""

@@ -24,17 +24,17 @@ class Desk:
         self.now = 1_800_000_000.0
         self.recorder = EventWriter(self.api, "muster-test", wall_s=lambda: self.now)  # type: ignore[arg-type]
 
-    def tell(self, uid: str = "u", *, times: int = 1, message: str = "it waits") -> None:
+    def tell(self, uid: str = "u", *, times: int = 1, message: str = "it waits", namespace: str = "n") -> None:
         """Notes an event of Job `j` so many times."""
         for _ in range(times):
             self.now += 1.0
-            meta = ObjectMeta(name="j", namespace="n", uid=uid)
+            meta = ObjectMeta(name="j", namespace=namespace, uid=uid)
             self.recorder.event(Object(api_version="v1", kind="Job", metadata=meta), "Normal", "Waits", message)
 
     def write(self) -> None:
         """Writes what is noted, as the thread does."""
         while self.recorder._pending:
-            self.recorder._deliver(*self.recorder._pending.popitem(last=False))
+            self.recorder._deliver(*self.recorder._next())
 
     @property
     def counts(self) -> list[tuple[str, int]]:
@@ -168,3 +168,19 @@ def test_events_are_written_in_the_order_in_which_they_were_noted(desk: Desk) ->
     dropped_before = EVENTS_DROPPED.labels("queue full")._value.get()
     later.tell("late")
     assert EVENTS_DROPPED.labels("queue full")._value.get() == dropped_before + 1
+
+
+def test_a_namespace_with_many_events_delays_and_displaces_none_of_others() -> None:
+    """It loses its own; another one's are written next."""
+    desk = Desk()
+    before = EVENTS_DROPPED.labels("queue full")._value.get()
+    for number in range(1_000):
+        desk.tell(f"eve-{number}", namespace="eve")
+    for number in range(3):
+        desk.tell(f"ada-{number}", namespace="ada")
+    assert EVENTS_DROPPED.labels("queue full")._value.get() - before == 750
+    desk.write()
+    written = [each.involved_object["uid"] for each in desk.api.all(EVENTS)]
+    assert len(written) == 253
+    assert written[:6] == ["eve-0", "ada-0", "eve-1", "ada-1", "eve-2", "ada-2"]
+    assert not desk.recorder._of_namespace
