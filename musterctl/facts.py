@@ -35,7 +35,7 @@ from webhook.config import UNTOUCHED_NAMESPACES
 from webhook.objects import foreign
 
 ALERTS: Final = FILES / "alerts.yaml"
-ALERT_HEADER: Final = ("alert", "severity", "after", "says", "what to do")
+ALERT_HEADER: Final = ("alert", "severity", "fires after", "message", "explanation and what to do")
 _PART: Final = re.compile(r"\{\{ with \$labels\.(\w+) \}\}(.*?)\{\{ \. \}\}(.*?)\{\{ end \}\}")
 _LABEL: Final = re.compile(r"\{\{ \$labels\.(\w+) \}\}")
 _VALUE: Final = re.compile(r"\{\{ \$value\b.*?\}\}")
@@ -165,7 +165,7 @@ def _metrics(package: str) -> str:
 
 
 def _role(rules: Sequence[RoleRule]) -> str:
-    return _table(("resource", "verbs", "why"), generated.rule_rows(rules))
+    return _table(("resource", "verbs", "reason"), generated.rule_rows(rules))
 
 
 def alert_rules() -> Iterator[dict[str, Any]]:
@@ -188,9 +188,9 @@ def alert_rows() -> Iterator[tuple[str, ...]]:
 
 
 def alert_text(text: str) -> str:
-    """Return an alert's text without Prometheus templates: labels become their names in capitals, values `so much`."""
+    """Return an alert's text without Prometheus templates: labels become their names in capitals, values `PERCENTAGE`."""
     text = _PART.sub(lambda part: f"{part[2]}{part[1].upper()}{part[3]}", text)
-    return _VALUE.sub("so much", _LABEL.sub(lambda label: label[1].upper(), text))
+    return _VALUE.sub("PERCENTAGE", _LABEL.sub(lambda label: label[1].upper(), text))
 
 
 FACTS: Final[dict[str, Callable[[], str]]] = {
@@ -203,7 +203,7 @@ FACTS: Final[dict[str, Callable[[], str]]] = {
     "build-minutes": lambda: _plain(CONTROL_PLANE.minutes, "minutes"),
     "command-actions": lambda: _code(KNOWN),
     "command-unchecked-namespaces": lambda: _code(UNTOUCHED_NAMESPACES),
-    "chart-values": lambda: _table(("value", "default", "what it is"), generated.value_rows()),
+    "chart-values": lambda: _table(("value", "default", "meaning"), generated.value_rows()),
     "command-rights": lambda: _table(("command", "role", "needs", "shows more with"), generated.command_rows()),
     "cluster-reads": lambda: _code(READ),
     "default-actions": lambda: f"`{planner.SchedulerConfig().actions}`",

@@ -259,8 +259,8 @@ spec:
 {{- $versions := .Capabilities.APIVersions }}
 {{- $kueue := or ($versions.Has "kueue.x-k8s.io/v1beta2") ($versions.Has "kueue.x-k8s.io/v1beta1") }}
 {{- if and $kueue (not ($versions.Has "jobset.x-k8s.io/v1alpha2")) -}}
-WARNING: Kueue is here, and the kind JobSet is not. As there are TrainJobs now, Kueue's integration
-trainer.kubeflow.org/trainjob begins, waits for JobSets and ends Kueue every two minutes; its webhooks fail closed, so no
-pod is created meanwhile. Install the CRD of JobSet, or take that integration out of Kueue's configuration (docs/migrate.md#beside-kueue).
+WARNING: the cluster has Kueue, but not the CRD of JobSet. Because the kind TrainJob now exists, Kueue starts its integration
+trainer.kubeflow.org/trainjob, which waits for JobSets and ends the Kueue process every two minutes. Kueue's webhooks fail closed,
+so no pod can be created in the meantime. Install the CRD of JobSet, or remove this integration from Kueue's configuration (docs/migrate.md#beside-kueue).
 {{- end }}
 {{- end }}
