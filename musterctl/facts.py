@@ -188,7 +188,7 @@ def alert_rows() -> Iterator[tuple[str, ...]]:
 
 
 def alert_text(text: str) -> str:
-    """Return an alert's text without Prometheus templates: labels become their names in capitals, values `PERCENTAGE`."""
+    """Return an alert's text without templates: labels as names in capitals, values as PERCENTAGE."""
     text = _PART.sub(lambda part: f"{part[2]}{part[1].upper()}{part[3]}", text)
     return _VALUE.sub("PERCENTAGE", _LABEL.sub(lambda label: label[1].upper(), text))
 

@@ -40,12 +40,14 @@ class DocumentedTable(NamedTuple):
 def tables(registry: Registry) -> dict[str, DocumentedTable]:
     """Return the tables of docs/scheduler-configuration.md by name, for these actions and plugins."""
     return {
-        "actions": DocumentedTable(("action", "of", "in Muster"), _names(ACTIONS, registry.actions)),
-        "action-arguments": DocumentedTable(("action", "argument", "in Muster"), _action_arguments()),
-        "plugins": DocumentedTable(("plugin", "of", "in Muster"), _names(PLUGINS, registry.plugins)),
-        "plugin-arguments": DocumentedTable(("plugin", "argument", "default", "in Muster"), _arguments(registry)),
-        "switches": DocumentedTable(("switch", "of", "default", "hooks that it removes"), _switches()),
-        "sections": DocumentedTable(("field", "of", "in Muster"), _sections()),
+        "actions": DocumentedTable(("action", "defined by", "behaviour in Muster"), _names(ACTIONS, registry.actions)),
+        "action-arguments": DocumentedTable(("action", "argument", "behaviour in Muster"), _action_arguments()),
+        "plugins": DocumentedTable(("plugin", "defined by", "behaviour in Muster"), _names(PLUGINS, registry.plugins)),
+        "plugin-arguments": DocumentedTable(
+            ("plugin", "argument", "default", "behaviour in Muster"), _arguments(registry)
+        ),
+        "switches": DocumentedTable(("switch", "defined by", "default", "hooks that it removes"), _switches()),
+        "sections": DocumentedTable(("field", "defined by", "behaviour in Muster"), _sections()),
     }
 
 
@@ -57,7 +59,7 @@ def hook_table() -> DocumentedTable:
         rule = (getdoc(each.metadata["rule"]) or "").rstrip(".")
         shape = f"`{shape_of(call_of(function))}`"
         rows.append((f"`{each.name}`", each.metadata["asks"], shape, getdoc(function) or "", rule))
-    return DocumentedTable(("hook", "question", "function", "answer", "of several plugins"), rows)
+    return DocumentedTable(("hook", "question", "function", "answer", "if several plugins register a function"), rows)
 
 
 def _names(known: Mapping[str, Name], there: Mapping[str, object]) -> Iterator[tuple[str, ...]]:
