@@ -243,7 +243,7 @@ class JobFlows(KindController[JobFlow]):
         try:
             job, new = (foreign, False) if foreign else find_or_make(self._client, JOBS, manifest)
         except Refused as error:
-            return f"the API server refuses Job {name}: {error.message}"
+            return f"Job {name} is refused: {error.why}"
         if not owned_by(job.metadata, meta.uid):
             owner = job.metadata.controller
             if owner and (owner.kind, owner.name) == (JOB_FLOWS.kind, meta.name):

@@ -38,7 +38,6 @@ REFUSED_S = 5.0
 """Time until the next attempt to create or change a PodGroup that was rejected."""
 
 _WANTS_NONE = "the workload needs no pods: it is suspended, or scaled to 0"
-_BEFORE_THE_REASON = "denied the request: "  # precedes the reason in the API server's message
 
 Fit = tuple[str, int, int, str]
 """The state of a gang for which its PodGroup is up to date: UID, numbers of pods and of succeeded pods, and newest
@@ -196,7 +195,7 @@ class PodGroups(KeyController):
 
     def _refused(self, key: str, owner: Object, error: APIError, group: PodGroup | None) -> None:
         """Send an event to the owner, and retry, because a queue may be opened or a quota may become free."""
-        why = error.message.rpartition(_BEFORE_THE_REASON)[2]
+        why = error.why
         name = key.partition("/")[2]
         called = "its PodGroup" if name.endswith(owner.metadata.uid) else f"PodGroup {name}"
         label = f"label {names.QUEUE} or annotation {names.VOLCANO_QUEUE}"

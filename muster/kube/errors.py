@@ -47,6 +47,11 @@ class APIError(Exception):
         self.retry_after_s = retry_after_s
         self.details = details
 
+    @property
+    def why(self) -> str:
+        """The message without the API server's words about a webhook that rejects."""
+        return self.message.rpartition("denied the request: ")[2]
+
     def __str__(self) -> str:
         what = " ".join(part for part in (str(self.status or ""), self.reason) if part)
         return ": ".join(part for part in (self.where, what, self.message) if part)

@@ -53,8 +53,11 @@ class Documents:
         self._documents.append({**deepcopy(document), "metadata": {**own, **metadata}})
 
     def find_document(self, kind: str, name: str, namespace: str = "", *, api_version: str = "") -> JSON | None:
-        """Return an object, or None. An empty `namespace` or `api_version` stands for any."""
-        for document in self._documents:
+        """Return an object, the last one that was added, or None.
+
+        An empty `namespace` or `api_version` stands for any.
+        """
+        for document in reversed(self._documents):
             metadata = document["metadata"]
             here = namespace in {"", metadata["namespace"]} and api_version in {"", document.get("apiVersion")}
             if here and (document.get("kind"), metadata.get("name")) == (kind, name):

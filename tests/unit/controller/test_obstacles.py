@@ -59,9 +59,9 @@ def test_steps_that_no_order_has() -> None:
 def test_a_job_of_a_flow_that_is_refused() -> None:
     """Other steps are made; it is tried again after some seconds."""
     world = flow({"name": "a"}, {"name": "b"})
-    world.api.fails(Forbidden("quota"), "create", only="f-a", times=99)
+    world.api.fails(Forbidden('admission webhook "a" denied the request: quota'), "create", only="f-a", times=99)
     assert [each for each in world.acts() if each.startswith("create")] == ["create Job f-b"]
-    refusal = "Warning CreationFailed: step a: the API server refuses Job f-a: quota"
+    refusal = "Warning CreationFailed: step a: Job f-a is refused: quota"
     assert [each for each in world.told() if "Warning" in each] == [refusal]
     message = refusal.removeprefix("Warning CreationFailed: ")
     world.acts(FIRST_S)

@@ -172,3 +172,12 @@ def test_each_line_knows_what_it_shows() -> None:
         ("    a", ("spec", "script")),
         ("    b", ("spec", "script")),
     ]
+
+
+def test_a_manifest_replaces_what_the_cluster_has() -> None:
+    """It is added later, and look-ups find it."""
+    known = Documents([{"kind": "JobTemplate", "metadata": {"name": "a"}, "spec": {"queue": "old"}}], "team")
+    known.add({"kind": "JobTemplate", "metadata": {"name": "a"}, "spec": {"queue": "new"}})
+    found = known.find_document("JobTemplate", "a", "team")
+    assert found
+    assert found["spec"] == {"queue": "new"}
