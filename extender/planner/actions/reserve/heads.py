@@ -269,6 +269,9 @@ class HeadReservations:
         nodes = [snapshot.name(int(column)) for column in order]
         ending = found.owners_in(reservation.columns, found.until(until)) if reservation.at is not None else []
         named = self._session.inputs.names_others
+        if named:
+            gangs = {gang.key: gang for gang in snapshot.gangs}
+            ending = [str(self._session.called(gangs[each])) if each in gangs else each for each in ending]
         return reasons.queues.reserved(
             nodes, reservation.at, ending, self._rules.patience_s, reservation.suspended, named=named
         )

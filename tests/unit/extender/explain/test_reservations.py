@@ -28,13 +28,13 @@ def test_the_head_is_told_which_nodes_are_kept_for_it_and_when_it_is_expected_to
     report = world.gang_report("big")
     when = format_time(world.now + 99)
     sentence = (
-        f"reserved: 4 nodes, node-0, node-1, node-2 and 1 more, expected at {when}, because ns/old is expected to have "
-        "ended there; only gangs of its own queue must leave these nodes free, as it waits for pods of that queue"
+        f"reserved: 4 nodes, node-0, node-1, node-2 and 1 more, expected at {when}, because Job ns/old is expected to "
+        "have ended there; only gangs of its own queue must leave these nodes free, as it waits for pods of that queue"
     )
     assert report.cause == "no-room"
     assert report.summary.endswith(sentence)
     lines = by_label(report, world.now)
-    told = sentence.replace("ns/old", "1 workload").replace(f"at {when}", "about 08:01 UTC (in 99 s)")
+    told = sentence.replace("Job ns/old", "1 workload").replace(f"at {when}", "about 08:01 UTC (in 99 s)")
     assert lines["placement"] == f"none yet; {told}"
     assert lines["reserved for it"] == "worker: node-0, node-1, node-2, node-3"
     served = msgspec.json.decode(msgspec.json.encode(report), type=GangReport)
