@@ -1,4 +1,4 @@
-"""For `muster up`, whose nodes are simulated: their pods run nothing, so this script ends them.
+"""Options for `muster up`, whose nodes are simulated: no process runs in the pods, so a patch sets when they end.
 
 On a real cluster the annotations mean nothing: leave the option out.
 """
@@ -16,7 +16,7 @@ from kubeflow.trainer.options import (
 
 
 def ends(run_s: float, *jobs: str, exit_code: int = 0) -> RuntimePatch:
-    """Has the pods of these replicated jobs of the runtime (`node` if none is named) end after a while."""
+    """Let the pods of these replicated jobs (by default `node`) end after a while."""
     annotations = {"kwok.muster.dev/run-seconds": str(run_s), "kwok.muster.dev/exit-code": str(exit_code)}
     template = JobTemplatePatch(spec=JobSpecPatch(template=PodTemplatePatch(metadata={"annotations": annotations})))
     patches = [ReplicatedJobPatch(name=job, template=template) for job in jobs or ("node",)]

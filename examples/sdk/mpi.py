@@ -1,4 +1,4 @@
-"""A function under mpirun on three nodes. Keys, host file and the wait for the nodes are Muster's matter.
+"""A function under mpirun on three nodes. Muster creates the ssh keys and the hostfile, and waits for the nodes.
 
 The launcher is the first of the nodes, and ends the TrainJob when mpirun ends.
 """
@@ -9,7 +9,7 @@ from local_plane import ends
 
 
 def train() -> None:
-    """Runs in each of the processes that mpirun starts; the image has mpi4py."""
+    """Run in each process that mpirun starts; the image must contain mpi4py."""
     from mpi4py import MPI
 
     world = MPI.COMM_WORLD
@@ -17,7 +17,7 @@ def train() -> None:
 
 
 def main() -> None:
-    """Submits it, waits for its end, and shows what happened on the way."""
+    """Submit the TrainJob, wait for its end, and print its status changes."""
     client = TrainerClient()
     name = client.train(
         runtime="mpi-distributed",

@@ -6,7 +6,7 @@ from local_plane import ends
 
 
 def train(steps: int) -> None:
-    """Function for each of the processes; its source is sent alone, so it contains its own imports."""
+    """Run in each process. Only the source of this function is sent, so it must import its modules itself."""
     import os
 
     import torch
@@ -22,7 +22,7 @@ def train(steps: int) -> None:
 
 
 def main() -> None:
-    """Submits it and waits for its end."""
+    """Submit the TrainJob, and wait for its end."""
     client = TrainerClient()
     name = client.train(
         trainer=CustomTrainer(

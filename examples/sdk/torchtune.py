@@ -1,4 +1,4 @@
-"""A fine-tuning with LoRA: dataset and model are fetched into a volume, one after the other; then torchtune runs.
+"""A fine-tuning job with LoRA. Initializers download the dataset and then the model into a volume; then torchtune runs.
 
 The volume is a claim of 20Gi, for which the cluster needs a provisioner; `volume.yaml` is a volume for `muster up`.
 """
@@ -17,7 +17,7 @@ from local_plane import ends
 
 
 def main() -> None:
-    """Submits the job, and prints the current step."""
+    """Submit the job, and print the current step."""
     client = TrainerClient()
     name = client.train(
         runtime="torchtune-llama3.2-1b",
