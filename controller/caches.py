@@ -69,17 +69,10 @@ class SharedCaches:
         by_gang = {JOB_INDEX: job_keys, GROUP_INDEX: group_keys, ENDED_INDEX: ended_keys, NATIVE_INDEX: native_keys}
         by_gang[NAMED_INDEX] = named_keys
         self.pods = Reflector(client, PODS, store=ObjectStore[Pod](by_gang), keep=kept)
-        self.groups = Reflector(
-            client, POD_GROUPS, store=ObjectStore[PodGroup]({QUEUE_INDEX: queue_names}), budget=MemoryLimit(POD_GROUPS)
-        )
-        self.natives = Reflector(
-            client,
-            NATIVE_POD_GROUPS,
-            store=ObjectStore[NativePodGroup]({QUEUE_INDEX: native_queue_names}),
-            budget=MemoryLimit(NATIVE_POD_GROUPS),
-            may_be_absent=True,
-        )
-        self.commands = Reflector(client, COMMANDS)
+        self.groups = limited(client, POD_GROUPS, store=ObjectStore[PodGroup]({QUEUE_INDEX: queue_names}))
+        by_queue = ObjectStore[NativePodGroup]({QUEUE_INDEX: native_queue_names})
+        self.natives = limited(client, NATIVE_POD_GROUPS, store=by_queue, may_be_absent=True)
+        self.commands = limited(client, COMMANDS)
         self.reflectors: dict[str, Reflector[Any]] = {
             "jobs": self.jobs,
             "pods": self.pods,
@@ -91,7 +84,12 @@ class SharedCaches:
 
 def packed(client: Client, resource: Resource[T], indexes: Mapping[str, Indexer[T]] | None = None) -> Reflector[T]:
     """Return a cache for objects with pod templates; it stores them as text and limits their total size."""
-    return Reflector(client, resource, store=ObjectStore(indexes, packed=resource.type), budget=MemoryLimit(resource))
+    return limited(client, resource, store=ObjectStore(indexes, packed=resource.type))
+
+
+def limited(client: Client, resource: Resource[T], **more: Any) -> Reflector[T]:
+    """Return a cache for objects that tenants create, with a limit of their memory in each namespace."""
+    return Reflector(client, resource, budget=MemoryLimit(resource), **more)
 
 
 def job_keys(pod: Pod) -> list[str]:

@@ -9,7 +9,7 @@ import msgspec
 import structlog
 
 from certs import ssh
-from controller.caches import JOB_INDEX, OwnWrites, SharedCaches
+from controller.caches import JOB_INDEX, OwnWrites, SharedCaches, limited
 from controller.kit import Kit
 from controller.live import delete, find_or_make, get_or_none, owned_by, patch_object
 from controller.trainjob.obstacle import foreign
@@ -65,8 +65,8 @@ class ChildSteps:
     def __init__(self, kit: Kit, caches: SharedCaches, watched: Watched) -> None:
         self._client, self._caches, self._watched = kit.client, caches, watched
         by_train_job = ObjectStore({TRAIN_JOB_INDEX: train_job_keys}, packed=IndexedJob)
-        self.initializers = Reflector(kit.client, INDEXED_JOBS, label_selector=names.TRAIN_JOB, store=by_train_job)
-        self.maps: Reflector[Object] = Reflector(kit.client, CONFIG_MAPS, label_selector=names.TRAIN_JOB)
+        self.initializers = limited(kit.client, INDEXED_JOBS, label_selector=names.TRAIN_JOB, store=by_train_job)
+        self.maps: Reflector[Object] = limited(kit.client, CONFIG_MAPS, label_selector=names.TRAIN_JOB)
         self._kinds = Kinds(kit.client)
         self._monotonic_s = kit.monotonic_s
         self._lock = threading.Lock()

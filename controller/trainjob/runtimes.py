@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from controller.caches import limited
 from controller.kit import KeyController, Kit
 from controller.live import delete, get_or_none, owned_by
 from controller.trainjob.obstacle import Obstacle, foreign
@@ -31,7 +32,6 @@ from muster.kube.client import Client
 from muster.kube.codec import UNREADABLE, ListPage, decoder
 from muster.kube.errors import AlreadyExists, BadRequest, Gone, NotFound, ServerError, Undecodable
 from muster.kube.events import EventWriter
-from muster.kube.reflector import Reflector
 from muster.kube.store import ObjectStore, text_of
 from muster.runtime.train_job import Target
 from muster.runtime.training_runtime import check_runtime
@@ -240,7 +240,7 @@ class Finalizers(KeyController):
 
     def __init__(self, kit: Kit) -> None:
         super().__init__(kit, "runtime")
-        self.reflectors |= {each.plural: Reflector(kit.client, replace(each, type=Object)) for each in _KINDS.values()}
+        self.reflectors |= {each.plural: limited(kit.client, replace(each, type=Object)) for each in _KINDS.values()}
         self.handlers += [(each, self._seen) for each in self.reflectors.values()]
 
     def process(self, key: str) -> None:

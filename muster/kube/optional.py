@@ -13,6 +13,7 @@ import structlog
 from muster.api.base import Resource
 from muster.api.kubernetes.extensions import DEFINITIONS, CustomResourceDefinition
 from muster.kube.client import Client
+from muster.kube.memorylimit import MemoryLimit
 from muster.kube.reflector import Reflector
 from muster.kube.store import Handler, ObjectStore
 
@@ -87,7 +88,11 @@ class OptionalReflector:
 
     def _begin(self, resource: Resource[Any]) -> None:
         objects: Reflector[Any] = Reflector(
-            self._client, resource, store=ObjectStore(packed=resource.type), longest_delay_s=self._longest_delay_s
+            self._client,
+            resource,
+            store=ObjectStore(packed=resource.type),
+            budget=MemoryLimit(resource),
+            longest_delay_s=self._longest_delay_s,
         )
 
         def handle(old: Any, new: Any) -> None:

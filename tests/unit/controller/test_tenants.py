@@ -71,3 +71,10 @@ def test_a_pod_group_that_is_not_the_jobs(cluster: Cluster) -> None:
     )
     told(cluster)
     assert cluster.controller.jobs._reconciler._context.groups.find(created) is None
+
+
+def test_caches_of_kinds_that_tenants_create_have_a_memory_limit(cluster: Cluster) -> None:
+    """All but pods, all of which are counted; a Job of Kubernetes may have a megabyte."""
+    caches = {each._resource: each.mirror.budget for each in cluster.controller.reflectors.values()}
+    assert {kind.plural for kind, budget in caches.items() if kind.namespaced and budget is None} == {"pods"}
+    assert {"jobs", "configmaps", "commands", "trainingruntimes"} <= {kind.plural for kind in caches}

@@ -94,6 +94,7 @@ def test_a_kind_that_comes_changes_and_goes(world: World) -> None:
     old.see("a")
     assert (len(Fake.made), old.resource.version, old.running, world.one.size) == (2, "v1beta1", True, 1)
     assert old.options["longest_delay_s"] == 7.0
+    assert old.options["budget"].resource is old.resource, "tenants may create the objects"
     world.install("v1beta1", "v1beta2")
     new = Fake.made[-1]
     old.see("late")
