@@ -92,9 +92,16 @@ class Allocate:
         """Decide Place for gangs that fit, and Unschedulable with the reason for all others."""
         gangs = [gang for gang in session.snapshot.gangs if session.attempt(gang, wants_nodes)]
         found = self._begin(session, gangs)
+        place = partial(self._try, found=found)
         for gang in session.in_order(gangs):
-            if gang.key not in session.failures:
-                session.attempt(gang, partial(self._try, found=found))
+            if gang.key in session.failures:
+                continue
+            if last := self._rotation.last(gang, self._failures):
+                session.postponed.add(gang.key)
+                found.reservations.stays(gang)
+                session.decide(last)
+            else:
+                session.attempt(gang, place)
         grown = grow(session, found.tried, found.limit, found.reservations)
         for search in found.tried:
             gang = search.ask.gang
@@ -122,11 +129,6 @@ class Allocate:
 
         A search that found slots is kept. Otherwise the reason why the gang waits is reported.
         """
-        if last := self._rotation.last(gang, self._failures):
-            session.postponed.add(gang.key)
-            found.reservations.stays(gang)
-            session.decide(last)
-            return
         if self._held_up(session, gang, found):
             return
         ask = session.ask(gang)

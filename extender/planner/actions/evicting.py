@@ -44,7 +44,7 @@ size limit."""
 KnownFailures = dict[tuple[str, Hashable], Reason]
 """Maps a queue, with the priority and shape of a waiting gang, to the rule because of which no victims were found."""
 _LACKS_CAPACITY = frozenset({NO_ROOM, *FULL_QUEUE})
-_RUNNING = frozenset({GangPhase.WHOLE, GangPhase.STRANDED})
+_RUNNING = (GangPhase.WHOLE, GangPhase.STRANDED)
 
 
 class Evicting:
@@ -117,10 +117,10 @@ class Evicting:
         """Search for victims for gangs in rotation; return the reasons of failures, by queue and shape of the gang."""
         self._attempts.begin(session, self.running)
         hopeless: dict[Hashable, bool] = {}
-        due = [
-            why for why in waiting
-            if why.gang.key not in self._ending.taken and (self.first_alone or self._due(session, why, hopeless))
-        ]  # fmt: skip
+        skipped = self._ending.taken.keys() | (() if self.first_alone else session.postponed)
+        due = [why for why in waiting if why.gang.key not in skipped]
+        if not self.first_alone:
+            due = [why for why in due if self._due(session, why, hopeless)]
         key = partial(self._key, session)
         queues, failed = Counter[str](), KnownFailures()
         for why in self._attempts.in_turn(due, None if self.first_alone else key, ATTEMPTS // ATTEMPTS_PER_QUEUE):

@@ -111,16 +111,16 @@ class Rotation:
 
     def last(self, gang: GangView, failures: Failures) -> Unschedulable | None:
         """Return the gang's last result if this cycle keeps it; None if this cycle evaluates the gang."""
-        shape, why = self._before.get(gang.uid, (None, None))
-        if why is None or why.gang is not gang or failures.get(shape) is None:
+        known = self._before.get(gang.uid)
+        if known is None or known[1].gang is not gang or failures.get(known[0]) is None:
             return None
         namespace = gang.group.metadata.namespace
         place, parts = self._seen[namespace], self._parts.get(namespace, 1)
         self._seen[namespace] += 1
         if place < MANY // 2 or place % parts == self._cycle % parts:
             return None
-        self._now[gang.uid] = shape, why
-        return why
+        self._now[gang.uid] = known
+        return known[1]
 
     def note(self, shape: Hashable, why: Unschedulable) -> None:
         """Record the result for a gang that does not fit."""

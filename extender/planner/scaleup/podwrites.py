@@ -95,14 +95,12 @@ class PodConditions:
         found: list[SetCondition] = []
         for message in sorted(messages, key=lambda message: message.asks is None):
             known = self._written[message.gang.uid] = before.get(message.gang.uid) or _Written(now)
-            if now - known.since >= SETTLE_S:
+            changed = known.view is not message.gang or known.words != message[1:]
+            if changed and now - known.since >= SETTLE_S:
                 found += self._of_one(now, message, known)
         return found
 
     def _of_one(self, now: float, message: WaitingMessage, known: _Written) -> Iterator[SetCondition]:
-        words = (message.why, message.asks)
-        if known.view is message.gang and known.words == words:
-            return
         too_early = now - known.message_at < SENTENCE_EVERY_S or self._sentences.left < 1
         if too_early and message.asks is None and not known.may_ask:
             return
@@ -112,7 +110,7 @@ class PodConditions:
         elif all(write.asks == write.pod.asks for write in new):
             known.may_ask = False
         if not new:
-            known.view, known.words = message.gang, words
+            known.view, known.words = message.gang, (message.why, message.asks)
         for write in new:
             if write.asks != write.pod.asks:
                 if self._asks.take_token():

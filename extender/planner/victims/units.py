@@ -189,10 +189,10 @@ class Catalogue:
             known = self._known[gang.key] = gang, axis, index, units
         return known[3]
 
-    def forget_others(self, gangs: Iterable[GangView]) -> None:
+    def forget_others(self, gangs: Sequence[GangView]) -> None:
         """Drop the units of gangs that are gone."""
-        keys = {gang.key for gang in gangs}
-        if len(self._known) > 2 * len(keys):
+        if len(self._known) > 2 * len(gangs):
+            keys = {gang.key for gang in gangs}
             self._known = {key: known for key, known in self._known.items() if key in keys}
 
 
