@@ -251,6 +251,17 @@ def keeps_running(before: PodRecord, after: PodRecord) -> bool:
     return bool(after.node) and same and not after.terminating and {before.phase, after.phase} <= _RUNNING
 
 
+def only_takes_capacity(before: PodRecord | None, after: PodRecord) -> bool:
+    """Return True for a new or newly bound pod of another scheduler, unless a term or a claim refers to the pod."""
+    cls = after.cls
+    if after.gang or after.ours or cls.marks or cls.claims or cls.needs:
+        return False
+    there = not after.terminating and after.phase in _RUNNING
+    if before is None or not there:
+        return there
+    return (before.gang, before.ours, before.cls) == (None, False, cls) and before.node in {"", after.node}
+
+
 def has_same_entry(before: PodRecord, after: PodRecord) -> bool:
     """Return True if a running pod still has the same ledger entry."""
     return keeps_running(before, after) and (before.queue, before.devices, before.slot, before.ours) == (

@@ -15,7 +15,15 @@ from msgspec.structs import astuple, replace
 from extender.planner import reasons
 from extender.planner.state.gangphase import ACTIVE
 from extender.planner.state.gangtable import version
-from extender.planner.state.pods import PodRecord, as_charged, charged, keeps_running, record_of, unread
+from extender.planner.state.pods import (
+    PodRecord,
+    as_charged,
+    charged,
+    keeps_running,
+    only_takes_capacity,
+    record_of,
+    unread,
+)
 from extender.planner.state.views import Views
 from muster.api.kubernetes.core import Namespace, Node, Pod, PriorityClass
 from muster.api.kubernetes.scheduling import NativePodGroup
@@ -53,8 +61,8 @@ class PlannerState(Views):
     def on_pod(self, old: Pod | None, new: Pod | None) -> bool:
         """Update a pod of any scheduler; return True if the planner may have something to decide.
 
-        The result is False for a new member that is pinned according to its placement, for a new pod that another
-        scheduler will bind, and for a pod that keeps running on its node.
+        The result is False for a new member that is pinned according to its placement, for a pod that keeps running
+        on its node, and for a pod that another scheduler binds.
         """
         if new is None:
             if old is not None:
@@ -80,12 +88,11 @@ class PlannerState(Views):
             return False
         self._keep_pod(record)
         self._compare()
-        return not (keeps_running(known, record) if known else self._is_expected(record))
+        expected = keeps_running(known, record) if known else self._is_expected(record)
+        return not (expected or only_takes_capacity(known, record))
 
     def _is_expected(self, record: PodRecord) -> bool:
-        """Return True for a new pod that another scheduler will bind, or is pinned according to a gang's placement."""
-        if not (record.gang or record.ours or record.node):
-            return True
+        """Return True for a new member that is pinned according to its gang's placement."""
         placement = self.placement_of(record.gang) if record.gang and not record.gated else None
         if placement is None or record.slot is None or placement.status.phase not in ACTIVE:
             return False

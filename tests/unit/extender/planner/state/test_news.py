@@ -14,6 +14,8 @@ from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.muster.gang import Slot
 from muster.api.volcano.scheduling import PodGroupCondition
 
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
 
 @pytest.fixture
 def world() -> World:
@@ -132,12 +134,17 @@ def test_counts_in_the_status_of_a_queue_are_no_news(world: World, change: dict[
     assert world.state.queues["default"] is newer
 
 
-def test_pods_that_another_scheduler_has_yet_to_bind_are_no_news(world: World) -> None:
-    """They take nothing before."""
+def test_pods_that_another_scheduler_binds_are_no_news_until_they_end(world: World) -> None:
+    """No gang can start because of them, unless it demands such pods."""
     other = partial(pod, "other", uid="other", scheduler="default-scheduler")
     assert world.state.on_pod(None, other()) is False
-    assert world.state.on_pod(None, other(node="node-0")) is True
+    assert world.state.on_pod(None, other(node="node-0")) is False
+    assert world.state.on_pod(None, other(node="node-0", phase="Succeeded")) is True
     assert world.state.on_pod(None, pod("ours", uid="ours")) is True
+    near = {"podAffinity": {REQUIRED: [{"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "db"}}}]}}
+    world.view(world.gang("asks", {"worker": (1, CPU)}, spec={"affinity": near}))
+    wanted = partial(other, uid="wanted", labels={"app": "db"})
+    assert [world.state.on_pod(None, wanted(node=node)) for node in ("", "node-0")] == [True, True]
 
 
 def test_a_node_that_cannot_be_read_is_gone_until_it_can(world: World) -> None:
