@@ -2,7 +2,7 @@
 
 from typing import Any
 
-import msgspec
+from builders import pod as a_pod
 
 from controller.queues.rules import RequestsByQueue
 from muster.api.kubernetes.core import Pod
@@ -14,23 +14,8 @@ GPU = "nvidia.com/gpu"
 
 def pod(uid: str, namespace: str, gang: str = "g", *, node: str = "node-1", phase: str = "Running", **more: Any) -> Pod:
     """A pod, by default a member of gang `g` of its namespace with a GPU and a CPU."""
-    requests = more.pop("requests", {"cpu": "1", GPU: "1"})
-    content = {
-        "metadata": {
-            "name": uid,
-            "namespace": namespace,
-            "uid": uid,
-            "labels": more.pop("labels", {}),
-            "annotations": {"scheduling.k8s.io/group-name": gang} if gang else {},
-        },
-        "spec": {
-            "nodeName": node,
-            "schedulerName": more.pop("scheduler", "muster"),
-            "containers": [{"name": "c", "resources": {"requests": requests}}],
-        },
-        "status": {"phase": phase},
-    }
-    return msgspec.convert(content, Pod)
+    more = {"requests": {"cpu": "1", GPU: "1"}, "uid": uid, **more}
+    return a_pod(uid, namespace, node=node, phase=phase, gang=gang, **more)
 
 
 class World:
