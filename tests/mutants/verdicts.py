@@ -3,9 +3,11 @@
 import enum
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import takewhile
 
 from msgspec.structs import replace
 
+from tests.mutants.clones import TIER
 from tests.mutants.killing import IMPORT, SWAP, Job, Outcome
 from tests.mutants.recording import Covered
 from tests.mutants.sites import Site
@@ -45,10 +47,13 @@ class Plan:
     expected_s: float
 
 
-def plan(covered: Covered, duration_s: dict[str, float], broken: Iterable[str], *, count: int | None = None) -> Plan:
-    """Choose tests for a mutant: those with most lines in little time, if there are too many."""
+def plan(
+    covered: Covered, duration_s: dict[str, float], broken: Iterable[str], *, file: str = "", count: int | None = None
+) -> Plan:
+    """Choose tests for a mutant of a file: if there are too many, near ones with most lines in little time."""
     usable = set(covered.tests) - set(broken)
-    ranked = sorted(usable, key=lambda test: (-covered.tests[test] / (duration_s[test] + 0.05), test))
+    worth = {test: covered.tests[test] * _nearness(test, file) / (duration_s[test] + 0.05) for test in usable}
+    ranked = sorted(usable, key=lambda test: (-worth[test], test))
     tests: list[str] = []
     expected_s = 0.0
     for test in ranked[:count]:
@@ -56,6 +61,13 @@ def plan(covered: Covered, duration_s: dict[str, float], broken: Iterable[str], 
             tests.append(test)
             expected_s += duration_s[test]
     return Plan(sorted(tests, key=lambda test: duration_s[test]), len(usable) - len(tests), expected_s)
+
+
+def _nearness(test: str, file: str) -> int:
+    """Return the number of folders of the tier that the file of a test shares with a file of the product, and 1."""
+    folders = test.partition("::")[0].removeprefix(f"{TIER}/").split("/")[:-1]
+    pairs = zip(folders, file.split("/")[:-1], strict=False)
+    return 1 + sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 class Examiner:
@@ -85,7 +97,8 @@ class Examiner:
     def _find(self, site: Site, after: str, covered: Covered, *, is_fresh: bool) -> tuple[str, int]:
         """Return the test that finds the mutant, if any, and how many were left out."""
         while True:
-            tried = plan(covered, self._duration_s, self._broken, count=_FRESH_TESTS if is_fresh else None)
+            count = _FRESH_TESTS if is_fresh else None
+            tried = plan(covered, self._duration_s, self._broken, file=site.file, count=count)
             if not tried.tests:
                 return "", 0  # all have turned out to fail on the product, too
             longest_s = max((self._duration_s[test] for test in tried.tests), default=0.0)

@@ -3,12 +3,14 @@
 from math import inf
 from types import SimpleNamespace
 from typing import Any, cast
+from unittest.mock import Mock
 
 import pytest
 from extender_world import World
 from guarded_extender import process_of
 from msgspec.structs import replace
 
+from extender import groupstatus
 from extender.groupstatus import (
     COUNTS_MAX_S,
     COUNTS_REST_S,
@@ -196,8 +198,10 @@ def test_words_that_could_not_be_written_do_not_delay_the_next(error: APIError) 
     assert one._known["n/g"] == _Memory()
 
 
-def test_a_cycle_writes_what_follows_from_it_once() -> None:
-    """Phases let pods start; words come after them. What is written, or waits for its time, is remembered."""
+def test_a_cycle_writes_what_follows_from_it_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Phases let pods start; words come after them. What is written, or waits for its time, is not computed again."""
+    computed = Mock(wraps=groupstatus.wanted_status)
+    monkeypatch.setattr(groupstatus, "wanted_status", computed)
     world = World().nodes(2)
     gpu8 = {"nvidia.com/gpu": 8}
     for name, phase, pods in (("fits", "Inqueue", 2), ("waits", "Pending", 2), ("large", "Inqueue", 3)):
@@ -218,6 +222,7 @@ def test_a_cycle_writes_what_follows_from_it_once() -> None:
             process.committer.writes.snapshot_taken()
         assert lanes == {"ns/fits": Lane.WORDS, "ns/waits": Lane.PODS, "ns/large": Lane.WORDS}
         assert process.done("merge_patch") == ["fits", "large", "waits"]
+        assert computed.call_count == 3
         reasons = {key: [each.reason for each in found.status.conditions] for key, found in world.state.groups.items()}
         assert reasons == {
             "ns/fits": ["Placed"], "ns/waits": ["NotEnoughResources"], "ns/large": ["NotEnoughResources"]

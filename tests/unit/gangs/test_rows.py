@@ -395,6 +395,8 @@ def test_the_words_of_the_controller_of_pods_that_are_missing() -> None:
     assert only(groups=[group(**few)], pods=pods, refusals=late).reason == "its pods cannot be created: exceeded quota"
     assert only(groups=[group(**few)], pods=pods, refusals=early).reason == few["message"]
     assert only(groups=[group(**few)], pods=[*pods, pod("b", created=at)], refusals=late).reason == few["message"]
+    failed = pod("c", phase="Failed", created="2026-11-21T05:30:00Z")
+    assert only(groups=[group(**few)], pods=[failed, *pods], refusals=early).reason == few["message"]
     said = 'Error creating: pods "p-x" is forbidden: exceeded quota: q'
     event = {"involvedObject": {"uid": "p"}, "message": said, "lastTimestamp": at, "reason": "FailedCreate"}
     assert refusals([msgspec.convert(event, Event)]) == {"p": (parse_time(at), "exceeded quota: q")}

@@ -108,8 +108,9 @@ def test_others_have_no_gangs_and_no_stories(store: HistoryStore) -> None:
 
 
 def test_gaps_are_told(store: HistoryStore) -> None:
-    """What was not recorded stands in the store with its times."""
-    store.write(RowChanges(gaps=[OutageRow(since=1_000, until=3_500, text="the recorder did not run")]), {})
+    """What was not recorded stands in the store with its times, as it was written first."""
+    for until, why in ((3_500, "the recorder did not run"), (9_000, "again")):
+        store.write(RowChanges(gaps=[OutageRow(since=1_000, until=until, text=why)]), {})
     assert read.gaps(store) == [read.Outage(since=1.0, until=3.5, text="the recorder did not run")]
 
 

@@ -30,6 +30,9 @@ def test_help_is_whole(path: tuple[str, ...]) -> None:
     summary = (command.help or "").split("\n\n")[0]
     assert summary.endswith(".")
     assert " ".join(summary.split()) == command.get_short_help_str(10_000)
+    for each in command.params:
+        if each.name and each.name.endswith("_port"):
+            assert (each.type.min, each.type.max) == (1, 65535), each.name
     if path != ("kubectl",):
         shown = CliRunner().invoke(main, [*path, "--help"]).output
         assert "..." not in shown.partition("\nCommands:\n")[2]

@@ -1,5 +1,6 @@
 """`muster hold` and similar verbs against an API server: the chosen workload, the requests, and the output."""
 
+import json
 from typing import Any
 
 import pytest
@@ -106,6 +107,8 @@ def test_a_world_is_resized_by_three_requests(asked: Any, server: Server, monkey
     assert [each["spec"]["replicas"] for each in server.bodies] == [0, 3, 0, 3]
     server.answers[f"GET {SETS}/w"] = (200, workload(spec={"replicas": 2}, replicas=2), [])
     monkeypatch.setattr(steps, "STOP_S", 0.0)
+    shown = asked("resize", "statefulset/w", "--size=3", "--dry-run", "--output=json").stdout
+    assert json.loads(shown)["spec"] == {}, "as the API server would have it, and not as it is"
     result = asked("resize", "statefulset/w", "--size=3").stderr
     assert "its pods are still terminating after 0 s: repeat this command" in result
     assert "muster release statefulset.apps/w returns it to its queue" in result

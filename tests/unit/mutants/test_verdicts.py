@@ -72,6 +72,14 @@ def test_a_plan_is_fastest_first() -> None:
     ]
 
 
+@pytest.mark.parametrize(("near", "other", "chosen"), [(0.2, 0.2, "near"), (0.2, 0.1, "near"), (5.0, 0.1, "other")])
+def test_a_plan_prefers_tests_of_the_folder(near: float, other: float, chosen: str) -> None:
+    """Unless they are much slower: those of the whole product would fill the time of a line that all tests run."""
+    duration_s = {"tests/unit/a/b/test_near.py::t": near, "tests/unit/b/a/test_other.py::t": other}
+    [test] = plan(Covered(Counter([*duration_s]), at_import=False), duration_s, (), file="a/b/module.py", count=1).tests
+    assert chosen in test
+
+
 @given(st.dictionaries(st.sampled_from(sorted(DURATIONS)), st.integers(1, 9), min_size=1), st.integers(1, 4))
 def test_a_plan_has_limits(tests: dict[str, int], count: int) -> None:
     """A limit of time, except for the first test, and of the number of tests; the others are counted."""

@@ -6,7 +6,9 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
-from typing import cast
+from threading import Event
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from answering_server import FORBIDDEN, Server
@@ -15,6 +17,7 @@ from loopback_server import serving
 from muster.kube.client import Client
 from muster.kube.config import ClientConfig
 from muster.kube.errors import ConfigurationError
+from web import serving as web_serving
 from web.serving import ForAll, serve_for_all, serve_locally
 
 
@@ -61,3 +64,19 @@ def test_users_are_not_served_with_a_certificate() -> None:
     config = ClientConfig("https://127.0.0.1:1", certificate=True)
     with pytest.raises(ConfigurationError, match="use a service account's token"):
         serve_for_all(config, cast("ForAll", None))
+
+
+def test_slow_values_are_computed_once_the_caches_are_filled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before that they would be those of an empty cluster."""
+    filled, warmed, left = [False, False, True], Event(), list[Any]()
+    site: Any = SimpleNamespace(closing=False, not_ready=lambda: not filled.pop(0))
+
+    def warm(_: Any) -> None:
+        left.extend(filled)
+        warmed.set()
+
+    monkeypatch.setattr(web_serving, "_POLL_S", 0.0)
+    monkeypatch.setattr(web_serving, "warm", warm)
+    web_serving._warm(site)
+    assert warmed.wait(60)
+    assert left == []

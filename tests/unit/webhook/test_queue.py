@@ -201,13 +201,18 @@ def test_deletion_of_a_parent_whose_child_is_gone(now: Queue | None, monkeypatch
 def test_pod_group(name: str, owner: str, refused: bool, user: str) -> None:  # noqa: FBT001 - a column of the table
     """A user's PodGroup needs an open leaf, a controller's may enter a closing one, a reviewed Volcano Job's any.
 
-    A user who names an owner is a user all the same.
+    A user who names an owner is a user all the same. Only a user's annotations are checked: others are the workload's.
     """
     reference = {"apiVersion": owner, "kind": "Job", "name": "x", "uid": "u", "controller": True}
     metadata: JSON = {"name": "g", "ownerReferences": [reference] if owner else []}
     group = {"metadata": metadata, "spec": {"queue": name}}
-    verdict = podgroup.reviewer(lookups(QUEUES))(request(group, user_info=UserInfo(username=user)))
+    review = podgroup.reviewer(lookups(QUEUES))
+    verdict = review(request(group, user_info=UserInfo(username=user)))
     assert bool(verdict.errors) == (refused or (user in {"eve", MINE} and name != "e"))
+    metadata["annotations"] = {names.TOPOLOGY_REQUIRED: "a b"}
+    verdict = review(request(group, user_info=UserInfo(username=user)))
+    found = [error for error in verdict.errors if names.TOPOLOGY_REQUIRED in error.path]
+    assert bool(found) == (not owner or user in {"eve", MINE})
 
 
 JOB: JSON = {"metadata": {"name": "x", "uid": "u"}, "spec": {"queue": "e"}}

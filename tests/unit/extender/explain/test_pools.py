@@ -1,5 +1,6 @@
 """A dump holds the whole cluster; a cycle over it plans one node pool, as the pair of that pool would."""
 
+from builders import pod
 from explain_world import ExplainWorld, report_of
 
 from extender.explain.changes import DumpChange, changed
@@ -8,6 +9,7 @@ from extender.explain.pools import in_pool, pool_of_object, pools_of
 from extender.explain.queues import queue_reports
 from extender.explain.whatif import WhatIf
 from extender.simulate.placing import simulate
+from muster.api.kubernetes.core import PODS
 from muster.api.names import NODE_POOL
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 
@@ -32,10 +34,13 @@ def world() -> ExplainWorld:
 def test_each_gang_is_explained_in_its_pool() -> None:
     """One fits there, one is too large for its pool, and one has a queue of another pool."""
     dump = world().dump()
+    dump.add_objects(PODS, [pod("there-w-0", scheduler="muster-b"), pod("here-w-0"), pod("plain", scheduler="other")])
+    pods = {name: pool_of_object(dump, "pod", name, "ns") for name in ("there-w-0", "here-w-0", "plain", "none")}
+    assert pods == {"there-w-0": "b", "here-w-0": "", "plain": "", "none": ""}
     assert pools_of(dump) == ["", "b"]
     found = {}
     for name, pool in (("here", ""), ("there", "b"), ("lost", "b")):
-        assert pool_of_object(dump, "gang", name, "ns") == pool
+        assert pool_of_object(dump, "gang", name, "ns") == pool_of_object(dump, "job", name, "ns") == pool
         found[name] = report_of(in_pool(dump, pool), name).cause
     assert (found["lost"], found["there"]) == ("queue-of-other-pool", "about-to-start")
     assert found["here"] not in {"about-to-start", "queue-of-other-pool"}

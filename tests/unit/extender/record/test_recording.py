@@ -189,9 +189,13 @@ def test_what_is_no_recording_is_refused(tmp_path: Path) -> None:
     """Each thing that is no recording has a sentence that says so."""
     other = gzip.compress(b'{"format":"muster-recording/v9","is":"head"}\n')
     later = gzip.compress(lines.encoded(head()) + b'\n{"is":"miracle"}\n')
+    unknown = gzip.compress(b'{"format":"muster-recording/v9","is":"miracle"}\n')
     for content, said in (
         (b"hello", "this is not a file of a recording"),
         (other, "its format is 'muster-recording/v9'; this version reads"),
+        (unknown, "its format is 'muster-recording/v9'; this version reads"),
+        (gzip.compress(b"hello\n"), "it is not a file of a recording"),
+        (gzip.compress(b""), "it is empty"),
         (later, r"line 2 cannot be read: .*later version"),
     ):
         (tmp_path / "file").write_bytes(content)

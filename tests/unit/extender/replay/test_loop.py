@@ -2,12 +2,13 @@
 
 from pathlib import Path
 
+import pytest
 from recorded_world import RecordedWorld, starts
 
 from extender.record.reading import Recording
 from extender.replay.check import check_recording
 from extender.replay.history import history_of
-from extender.replay.loop import Replay
+from extender.replay.loop import SOON_S, Replay
 
 
 def two_on_one() -> RecordedWorld:
@@ -48,3 +49,14 @@ def test_cycles_become_rare_while_only_time_passes() -> None:
     for number in range(10):
         world.gang(f"waits-{number}", 10 + number * 7.3, 10)
     assert world.play().cycles < 3_600 / 240 + 2 * 11 * 6
+
+
+@pytest.mark.parametrize(("decided", "pause_s"), [([True, False], SOON_S), ([False], None)])
+def test_a_cycle_that_decides_is_followed_by_another_soon(decided: list[bool], pause_s: float | None) -> None:
+    """Also if only time has passed; without a decision, and if nothing waits, there is no further one."""
+    loop = Replay(RecordedWorld(1).history, None, lambda _, item: item)
+    loop._tick_at = loop.now + 60
+    loop.at(loop._tick_at, loop._tick)
+    loop._cycle = lambda: decided.pop(0)  # type: ignore[method-assign]
+    loop._step()
+    assert loop._tick_at == (None if pause_s is None else loop.now + pause_s)

@@ -194,6 +194,11 @@ def test_each_process_of_a_plane_has_one_account(*, shared: bool) -> None:
     found = roles.objects("ns", list(used.values()))
     names = [(each["kind"], each["metadata"].get("namespace"), each["metadata"]["name"]) for each in found]
     assert len(names) == len(set(names))
+    pool = roles.of_pool("b", "ns")
+    assert {each["kind"] for each in pool} == {"Role", "RoleBinding", "ConfigMap"}
+    for each in [*found, *pool]:
+        assert "<" not in json.dumps(each), "each name is filled in"
+        assert not [rule for rule in each.get("rules", ()) if rule.keys() & {"why", "implicit"}]
     both = [roles.OWN_EXTENDER, roles.ACCOUNTS[roles.SCHEDULER]]
     with pytest.raises(ValueError, match="a process may have only one account"):
         roles.objects("ns", both)

@@ -8,6 +8,7 @@ from extender_world import CPU, World
 
 from extender.planner.actions import cyclework
 from extender.planner.actions.allocate import Allocate
+from extender.planner.actions.cyclework import CycleWork
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.plugins.order import Reservations
@@ -16,6 +17,10 @@ SHAPES = 12
 LATER = "TriedLater"
 MUCH_WORK = {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
     {"topologyKey": f"key-{number}", "labelSelector": {"matchLabels": {"a": "b"}}} for number in range(8)
+]}}}  # fmt: skip
+
+WITH_EACH_OTHER = {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
+    {"topologyKey": "zone", "labelSelector": {}}
 ]}}}  # fmt: skip
 
 
@@ -83,6 +88,17 @@ def test_other_namespaces_are_planned_in_each_cycle(world: World) -> None:
     session = world.plan()
     assert [each.gang.key for each in session.decided(decisions.Place)] == ["there/other"]
     assert list(reasons_of(session).values()).count(LATER) == SHAPES - 4
+
+
+@pytest.mark.parametrize(("spec", "checks"), [
+    ({}, 0), (MUCH_WORK, 8 * cyclework._TERM), (WITH_EACH_OTHER, 3 * cyclework._TERM)
+])  # fmt: skip
+def test_the_work_of_a_search(world: World, spec: dict[str, Any], checks: int) -> None:
+    """Terms count for each node, and for each pod if they are about the gang's own pods."""
+    key = world.gang("last", {"w": (3, {"cpu": 9})}, spec=spec)
+    session = world.session()
+    nodes = len(session.snapshot.nodes)
+    assert CycleWork()._work(session, world.view(key)) == cyclework._SEARCH + (cyclework._SHAPE + checks) * nodes
 
 
 def test_a_gang_that_fits_is_placed_within_a_round(world: World) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 import pytest
 from hypernode_world import hyper_node, named, within
 from hypothesis import given, settings
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from topology_world import Racks, racks_of
 
 from extender.planner.framework.registry import PlainPlugin
+from extender.planner.framework.session import Session
 from extender.planner.plugins.scores import GpuPack, GpuSpread
 from muster.api.volcano.scheduling import NetworkTopology, SubGroupPolicy
 
@@ -121,3 +123,22 @@ def test_the_tightest_then_the_best_then_the_fullest_domain(
         if held >= pods:
             keys[rack] = held, best, sum(own), rack
     assert {int(node[1:]) // 2 for node in placed} == ({min(keys, key=keys.__getitem__)} if keys else set())
+
+
+class LastNodes(PlainPlugin):
+    """A plugin that prefers later nodes."""
+
+    name = "last-nodes"
+
+    def on_session_open(self, session: Session) -> None:
+        """Score nodes by their number."""
+        session.hooks.node_order.add(lambda _: np.arange(len(session.snapshot.nodes), dtype=np.float64))
+
+
+def test_scores_choose_the_racks_of_a_gang_of_several() -> None:
+    """Each holds two pods of three; the first one has the least left over."""
+    world = Racks(0, checked=False, levels=["rack"])
+    world.plugins = [*world.plugins, LastNodes({})]
+    for number, room in enumerate((2, 2, 3, 3, 3, 3)):
+        world.node(f"n{number}", gpus=room, cpu=64, labels={"rack": f"r{number // 2}"})
+    assert sorted(world.workers("a", 3, 2, preferred="rack")) == ["n3", "n4", "n5"]

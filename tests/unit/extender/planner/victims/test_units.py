@@ -3,7 +3,7 @@
 import pytest
 from victims_world import Cluster
 
-from extender.planner.victims.units import units_of
+from extender.planner.victims.units import Catalogue, units_of
 from muster.api.names import JDB_MAX_UNAVAILABLE, JDB_MIN_AVAILABLE, PREEMPTABLE
 
 
@@ -48,3 +48,15 @@ def test_a_gang_that_may_not_be_preempted_has_none() -> None:
 def test_a_gangs_own_budget_bounds_what_goes(name: str, value: str, gone: int, pods: int) -> None:
     """Percentages are of all its pods and protect more rather than less; what cannot be read protects everybody."""
     assert sum(len(ranks) for ranks, _ in parts(gone=gone, **{name: value})) == pods
+
+
+def test_units_are_computed_once_until_the_gang_changes() -> None:
+    """Each search of a cycle asks for those of all gangs."""
+    world, catalogue = Cluster(1, checked=False), Catalogue()
+    key = world.runs("a", 2, gpus=1)
+    session = world.session()
+    first = catalogue.units_of_gang(session, world.view(key))
+    assert catalogue.units_of_gang(session, world.view(key)) is first
+    world.state.on_pod(world.state.pod_objects["uid-a-worker-1"], None)
+    session = world.session()
+    assert len(first[0].pods) > len(catalogue.units_of_gang(session, session.snapshot.gangs[0])[0].pods)
