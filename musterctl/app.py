@@ -40,6 +40,7 @@ COMMANDS: Final = {
     "replay": "musterctl.commands.replay:replay",
     "features": "musterctl.commands.features:features",
     "certs": "musterctl.commands.certs:certs",
+    "upgrade": "musterctl.commands.upgrade:upgrade",
     "demo": "musterctl.commands.demo:demo",
 }
 """Module and attribute of each command; a module is imported when its command is used."""

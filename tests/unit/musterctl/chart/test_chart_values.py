@@ -221,3 +221,13 @@ def test_policies_let_helm_test_in(tmp_path: Path) -> None:
         named, own = spec["ingress"][-1]["from"]
         assert named == monitoring
         assert own["podSelector"]["matchLabels"].items() <= tester.items()
+
+
+@needs_helm
+@pytest.mark.parametrize("name", ["argocd", "flux"])
+def test_the_values_of_gitops_examples_are_accepted(name: str, tmp_path: Path) -> None:
+    """The chart is the same for all, and each example has a queue."""
+    *_, example = yaml.safe_load_all((CHART.parents[1] / f"examples/gitops/{name}.yaml").read_text(encoding="utf-8"))
+    values = example["spec"].get("values") or example["spec"]["source"]["helm"]["valuesObject"]
+    [shipped] = [each for each in rendered(values, tmp_path) if each["metadata"]["name"] == "muster-shipped"]
+    assert "queue-research.yaml" in shipped["data"]

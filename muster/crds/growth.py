@@ -1,0 +1,79 @@
+"""The comparison of two versions of a CRD: new fields, and the ways in which the later one accepts less."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from re import finditer
+from typing import Any, Final
+
+JSON = dict[str, Any]
+_WIDER: Final = {("int32", "int64"), ("float", "double")}
+_VALIDATIONS: Final = "x-kubernetes-validations"
+_NARROWER: Final[dict[str, Callable[[Any, Any], bool]]] = {
+    **dict.fromkeys(
+        ("minimum", "minLength", "minItems", "minProperties"),
+        lambda old, new: new is not None and (old is None or new > old),
+    ),
+    **dict.fromkeys(
+        ("maximum", "maxLength", "maxItems", "maxProperties"),
+        lambda old, new: new is not None and (old is None or new < old),
+    ),
+    **dict.fromkeys(("exclusiveMinimum", "exclusiveMaximum", "uniqueItems"), lambda _, new: bool(new)),
+    **dict.fromkeys(("nullable", "served", "x-kubernetes-preserve-unknown-fields"), lambda old, _: bool(old)),
+    **dict.fromkeys(("multipleOf", "not"), lambda _, new: new is not None),
+    "pattern": lambda old, new: new not in {None, f"^({(old or '')[1:-1]})?$"},  # the second one takes "" as well
+    # A wider value of these cannot be told from a narrower one, or clients depend on it.
+    **dict.fromkeys(
+        ("allOf", "anyOf", "default", "oneOf", "type", "group", "names", "scope", "x-kubernetes-embedded-resource",
+         "x-kubernetes-int-or-string", "x-kubernetes-list-map-keys", "x-kubernetes-list-type", "x-kubernetes-map-type"),
+        lambda _old, _new: True,
+    ),
+    "format": lambda old, new: new is not None and (old, new) not in _WIDER,
+    "subresources": lambda old, new: not set(old) <= set(new),
+}  # fmt: skip
+"""For each name, if another value, or none, accepts less; called only if the two differ."""
+
+
+def taken_back(before: Mapping[str, JSON], now: Mapping[str, JSON]) -> Iterator[str]:
+    """Yield the ways in which a definition accepts less than before, as sentences; both by path, as of `facts_of`."""
+    for path, old in before.items():
+        if path in now:
+            free = _may_go(path, now)
+            facts = {name: fact for name, fact in old.items() if name in now[path] or name not in free}
+            yield from (f"{path}: {each}" for each in _narrowed(facts, now[path]))
+        elif path.rpartition(".")[0] in now or "." not in path:  # of a removed part only the top is named
+            yield f"{path}: is gone"
+
+
+def added(before: Mapping[str, JSON], now: Mapping[str, JSON]) -> list[str]:
+    """Return the paths of new parts, of each only the top."""
+    return [path for path in now if path not in before and path.rpartition(".")[0] in {*before, ""}]
+
+
+def _may_go(path: str, facts: Mapping[str, JSON]) -> set[str]:
+    """Return what elements of a list may lose: defaults, which readers apply, and keys of atomic lists."""
+    lists = [path[: place.start()] for place in finditer(r"\.\[\]", path)]
+    atomic = any(facts[each].get("x-kubernetes-list-type", "atomic") == "atomic" for each in lists)
+    keys = {"x-kubernetes-list-map-keys", "x-kubernetes-list-type"} if atomic else set()
+    return {"default", *keys} if lists else set()
+
+
+def _narrowed(before: JSON, now: JSON) -> Iterator[str]:
+    """Yield the ways in which a node accepts less than before."""
+    for name in sorted(before.keys() | now.keys()):
+        old, new = before.get(name), now.get(name)
+        if old == new:
+            continue
+        if name == "required":
+            yield from (f"{field} is required now" for field in sorted(set(new or ()) - set(old or ())))
+        elif name == "enum":
+            if old is None:
+                yield f"takes only {', '.join(map(str, new or ()))} now"
+            elif new is not None:
+                yield from (f"does not take {value} any more" for value in old if value not in new)
+        elif name == _VALIDATIONS:
+            rules = {rule["rule"] for rule in old or ()}
+            yield from (f"has a new rule, {rule['rule']}" for rule in new or () if rule["rule"] not in rules)
+        elif name not in _NARROWER:
+            raise ValueError(f"{name} has no rule about which values accept less")
+        elif _NARROWER[name](old, new):
+            yield f"{name} was {json.dumps(old)} and is {json.dumps(new)}"
