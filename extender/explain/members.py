@@ -168,7 +168,7 @@ def is_lost(what_if: WhatIf, pod: Pod) -> bool:
 
 
 def deletion(what_if: WhatIf, pod: Pod) -> str:
-    """Return `is being deleted since … from node-3, which …` for a terminating pod; empty for other pods."""
+    """Return `has been terminating since … from node-3, which …` for a terminating pod; empty for other pods."""
     began = deletion_began(pod.metadata)
     if began is None:
         return ""

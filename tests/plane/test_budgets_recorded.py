@@ -102,7 +102,7 @@ def test_a_budget_that_is_used_up_lets_nobody_start(used_up: World) -> None:
     """It was warned of before; a gang waits and says why, everywhere; others start; what runs goes on."""
     told = used_up.events("paid")
     assert "of its budget of nvidia.com/gpu this month" in told["BudgetNearlyUsed"]
-    assert told["BudgetUsed"].endswith("; no more gangs that ask for it start")
+    assert told["BudgetUsed"].endswith("; no more gangs that request it start")
     used_up.submit("late", "paid")
     reason = "queue paid has used its budget of 0.1 h of nvidia.com/gpu this month"
     assert used_up.waits("late").startswith(reason)
@@ -117,7 +117,7 @@ def test_a_budget_that_is_only_told_keeps_nobody(world: World) -> None:
     """A gang starts, with an event on the queue that says so."""
     world.submit("first", "told")
     world.wait_for(lambda: "BudgetUsed" in world.events("told"), 60, "the budget to be used up")
-    assert world.events("told")["BudgetUsed"].endswith("; its gangs start all the same")
+    assert world.events("told")["BudgetUsed"].endswith("; its gangs still start")
     world.submit("second", "told")
     world.starts("second")
 

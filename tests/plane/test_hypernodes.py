@@ -145,7 +145,7 @@ def test_refusals(client: Client) -> None:
         (hyper_node("x", -1, node(0)), "spec.tier"),
         (hyper_node("x", 1, both), "Only one of ExactMatch, RegexMatch, or LabelMatch can be specified"),
         (hyper_node("x", 1, pattern("a(b")), "member regexMatch pattern is invalid"),
-        (hyper_node("x", 1, within("x")), "can not be a member of itself"),
+        (hyper_node("x", 1, within("x")), "cannot be a member of itself"),
     ):
         with pytest.raises(Invalid) as error:
             client.create(HYPER_NODES, wrong)

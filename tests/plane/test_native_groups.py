@@ -316,7 +316,7 @@ def test_a_claim_of_the_group_that_no_pod_would_get_is_named(scene: Scene, drive
     scene.wait_for(lambda: "resourceClaimName" in scene.says("shares", INITIALLY_SCHEDULED)[2], 30, "the reason")
     assert scene.placement("shares") is None
     assert not scene.bound()
-    assert "was made for all pods of a PodGroup" in scene.muster("explain", "gang", "shares")
+    assert "was created for all pods of a PodGroup" in scene.muster("explain", "gang", "shares")
 
 
 def test_a_claim_that_the_group_names_is_shared(scene: Scene, driver: str) -> None:

@@ -346,4 +346,4 @@ def test_an_unanswered_request_ends(client: Client, namespace: str, wait_for: Wa
     """After the time that the queue gives."""
     submit(client, namespace, "asks", 2, queue({SCALE_UP: "provisioning-request", SCALE_UP_TIMEOUT: "3s"}))
     wait_for(lambda: waits(client, namespace, "asks").reason == "ProvisioningTimedOut", 30, "the reason")
-    assert "no autoscaler has taken it up" in waits(client, namespace, "asks").message
+    assert "no autoscaler has processed it" in waits(client, namespace, "asks").message

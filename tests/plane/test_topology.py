@@ -163,7 +163,7 @@ def test_a_gang_that_fits_nowhere_says_so(client: Client, namespace: str, wait_f
 
     wait_for(reason, 30, "the condition")
     assert f"4 pods must be in one domain of level {RACK}" in reason()
-    assert "has room for 3: 1 short; even were all nodes empty" in reason()
+    assert "has room for 3: 1 short; even if all nodes were empty" in reason()
     assert not client.list(PODS, namespace)
 
 

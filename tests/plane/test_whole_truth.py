@@ -182,7 +182,7 @@ def test_explain_does_not_contradict_itself(
         client.create(JOBS, {"metadata": {"name": "huge"}, "spec": {**spec, "queue": namespace}}, namespace)
         wait_for(lambda: "(capability)" in said("huge").get("message", ""), PATIENCE_S, "its reason")
         text = explained("huge")
-        assert "never fit; ask for less, or raise its capability" in text
+        assert "never fit; request less, or raise its capability" in text
         assert "would help" not in text
     finally:
         drop_workloads(plane, namespace)

@@ -28,7 +28,7 @@ def check_hyper_node(hyper_node: HyperNode) -> Iterator[FieldError]:
     for index, member in enumerate(hyper_node.spec.members):
         exact, path = member.selector.exact_match, f"{PATH}[{index}].selector"
         if member.type == "HyperNode" and exact and exact.name == hyper_node.metadata.name:
-            yield FieldError(f"{path}.exactMatch.name", "a HyperNode can not be a member of itself", exact.name)
+            yield FieldError(f"{path}.exactMatch.name", "a HyperNode cannot be a member of itself", exact.name)
         if member.selector.label_match is not None:
             yield from selector_errors(member.selector.label_match, f"{path}.labelMatch")
 

@@ -12,15 +12,15 @@ from muster.resources.vector import GPU, amount_text
 TAINT, SUSPECT, NOT_READY, SCARCE = "node-taint", "node-suspect", "node-not-ready", "node-scarce"
 """Codes of causes that other modules read."""
 
-OTHER = constant("node-other", "refused for a reason that is no longer distinguished (restart the extender to see it)")
+OTHER = constant(
+    "node-other", "refused for a reason that is no longer recorded (restart the extender to see the reason)"
+)
 
 GPU_PARTS = constant("node-gpu-parts", "no GPU with enough room")
 """The free fractions of the node's GPUs would suffice in total, but no single GPU has enough for the pod."""
-DIVIDED = constant(
-    "node-gpus-divided", "has GPUs that are divided by MIG, of which pods cannot request parts by annotation"
-)
-REFUSED_A_MEMBER = constant("node-refused-a-member", "refused a member of this gang a moment ago")
-FAILED_A_MEMBER = constant("node-failed-a-member", "left out, as a member of this gang failed there")
+DIVIDED = constant("node-gpus-divided", "has GPUs divided by MIG, of which pods cannot request fractions by annotation")
+REFUSED_A_MEMBER = constant("node-refused-a-member", "recently refused a member of this gang")
+FAILED_A_MEMBER = constant("node-failed-a-member", "avoided, because a member of this gang failed there")
 reserved = Sentence("node-reserved", "reserved for {gang}")
 
 GONE = constant("node-gone", "is gone")
@@ -31,9 +31,9 @@ CORDONED = constant("node-cordoned", "cordoned")
 NODE_SELECTOR = constant("node-selector", "does not match the node selector")
 NODE_AFFINITY = constant("node-own-affinity", "does not match the node affinity")
 
-port_taken = Sentence("node-port-taken", "host port {port} is taken")
+port_taken = Sentence("node-port-taken", "host port {port} is in use")
 claim_in_use = Sentence("node-claim-in-use", "claim {claim} is used by another pod")
-spread_label = Sentence("node-spread-label", "lacks the label {key} that pods are spread over")
+spread_label = Sentence("node-spread-label", "lacks the label {key} over which pods are spread")
 spread_skew = Sentence("node-spread-skew", "spread over {key} would exceed maxSkew {skew}")
 affinity_label = Sentence("node-affinity-label", "lacks the label {key} of the pod affinity")
 affinity = Sentence("node-affinity", "affinity: no pod with {query} in the same {key}")
@@ -42,7 +42,7 @@ anti_affinity_of_others = Sentence(
     "node-anti-affinity-of-others", "a pod in the same {key} has anti-affinity with pods with {query}"
 )
 anti_affinity_of_many = Sentence(
-    "node-anti-affinity-of-many", "one of many pods in the same {key} has anti-affinity with it"
+    "node-anti-affinity-of-many", "one of many pods in the same {key} has anti-affinity with the pod"
 )
 
 claim_missing = Sentence("node-claim-missing", "claim {claim} does not exist")
@@ -54,7 +54,9 @@ class_missing = Sentence("node-class-missing", "storage class {name} of claim {c
 volume_missing = Sentence("node-volume-missing", "volume {volume} of claim {claim} does not exist")
 volume_elsewhere = Sentence("node-volume-elsewhere", "volume {volume} is elsewhere")
 volume_in_another_zone = Sentence("node-volume-in-another-zone", "volume {volume} is in another zone")
-volume_made_elsewhere = Sentence("node-volume-made-elsewhere", "the volume of claim {claim} is being made elsewhere")
+volume_made_elsewhere = Sentence(
+    "node-volume-made-elsewhere", "the volume of claim {claim} is being provisioned elsewhere"
+)
 
 
 @worded(TAINT)

@@ -13,40 +13,40 @@ claim_missing = Sentence("device-claim-missing", "resource claim {claim} does no
 claim_deleted = Sentence("device-claim-deleted", "resource claim {claim} is being deleted")
 claim_going = Sentence("device-claim-going", "another gang waits for the devices of resource claim {claim}")
 claim_unmade = Sentence(
-    "device-claim-unmade", "the claim of resource claim template {template} has not been made for its PodGroup yet"
+    "device-claim-unmade", "the claim of resource claim template {template} has not been created for its PodGroup yet"
 )
 claim_of_group = Sentence(
     "device-claim-of-group",
-    "resource claim {claim} was made for all pods of a PodGroup, and Muster's kube-scheduler, which has the gates for "
-    "that off, gives it to none of them; name one ResourceClaim (resourceClaimName) in the PodGroup and in its pods",
+    "resource claim {claim} was created for all pods of a PodGroup, but Muster's kube-scheduler has the feature gates "
+    "for such claims disabled; name an existing ResourceClaim (resourceClaimName) in the PodGroup and in its pods",
 )
 
 
 @worded("device-claim-full")
 def claim_full(claim: str, most: int) -> str:
     """The claim has its maximum number of users, so no other pod can use it."""
-    return f"resource claim {claim} is used by {many(most, 'pod')}, and no more can use one"
+    return f"resource claim {claim} is used by {many(most, 'pod')}, the maximum for one claim"
 
 
 @worded("device-claim-too-full")
 def claim_too_full(claim: str, used: int, most: int) -> str:
     """More pods use the claim than the API allows."""
-    return f"resource claim {claim} is used by {many(used, 'pod')}, and {most} may use it"
+    return f"resource claim {claim} is used by {many(used, 'pod')}, but at most {most} may use it"
 
 
 class_missing = Sentence("device-class-missing", "device class {name} does not exist")
 
 request = "request {request!r}: {why}".format
-UNKNOWN_KIND = "it is of a kind that this version does not know"
+UNKNOWN_KIND = "this version of Muster does not know its kind"
 UNKNOWN_CONSTRAINT = "it has a constraint of a kind that is not counted"
-ALTERNATIVES = "it names alternatives that are more than one device"
-PART = "it asks for a part of a device"
-unknown_mode = "its allocation mode {mode!r} is one that this version does not know".format
+ALTERNATIVES = "some of its alternatives are more than one device"
+PART = "it requests a part of a device"
+unknown_mode = "this version of Muster does not know its allocation mode {mode!r}".format
 alike = "{what}: devices with the same {attribute}".format
-NOT_OF_ONE_NODE = "some devices of the kind are parts of others, shared, or not of a single node"
-too_many_kinds = Sentence("device-too-many-kinds", "there are more than {most} kinds of devices that claims ask for")
+NOT_OF_ONE_NODE = "some of these devices are parts of other devices, shared, or not on a single node"
+too_many_kinds = Sentence("device-too-many-kinds", "claims request more than {most} kinds of devices")
 
-not_understood = "its expression is not understood: {error}".format
+not_understood = "its expression cannot be evaluated: {error}".format
 too_many_answers = "its expression would be evaluated for more than {most} different devices".format
 TOO_LONG = "its expression is too long or has too many loops"
 TOO_MANY_STEPS = "its expression takes too many steps"

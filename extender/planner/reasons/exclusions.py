@@ -10,14 +10,14 @@ SHOWN_CHARS = 300
 
 excluded = Sentence("set-aside", "{why}")
 composite = (
-    "it is a part of CompositePodGroup {parent}, whose parts belong together, and Muster plans each PodGroup alone: "
-    "its pods would not start together with those of the other parts. Make one PodGroup of all their pods (one of "
+    "it is part of CompositePodGroup {parent}, whose groups belong together, but Muster plans each PodGroup alone: "
+    "its pods would not start together with those of the other groups. Make one PodGroup of all their pods (one of "
     "scheduling.volcano.sh has sub-groups: subGroupPolicy), or leave them to another scheduler"
 ).format
-composite_missing = "it is a part of CompositePodGroup {parent}, which is not there, or cannot be read".format
+composite_missing = "it is part of CompositePodGroup {parent}, which does not exist or cannot be read".format
 same_name = (
-    "PodGroup {name} of {one} and PodGroup {native} of {other} are one gang by their names; delete one of the two, or "
-    "give it another name"
+    "PodGroup {name} of {one} and PodGroup {native} of {other} have names of the same gang; delete or rename "
+    "one of the two"
 ).format
 pod = "pod {pod} cannot be evaluated: {why}".format
 MIN_MEMBER = "its minMember is"
@@ -29,25 +29,25 @@ SPEC = "its spec has"
 TEMPLATE = "the part of a pod template of its Job that Muster plans by has"
 NEXT_EPOCH = "its next placement would be number"
 over_limit = "{what} {value}; at most {limit.value} {limit.unit} are allowed".format
-asks_too_much = "pods of {pod_set} ask for {count} {limit.unit}, and at most {limit.value} are allowed".format
+asks_too_much = "pods of {pod_set} request {count} {limit.unit}, but at most {limit.value} are allowed".format
 too_many_sub_groups = "it has {count} {limit.unit} by labels; at most {limit.value} are allowed".format
 too_many_looks = (
     "the selectors of its subGroupPolicy are compared with too many pods: at most {limit.value} {limit.unit} are "
     "allowed; give each policy a label in matchLabels that only its own pods have"
 ).format
 crossed_slices = (
-    "pods of {pod_set} are to be together by {outer} and by {inner}, and neither of the two divides the other; choose "
-    "a size of slices that divides that of partitions, or the other way round"
+    "pods of {pod_set} are grouped by {outer} and by {inner}, but neither size divides the other; choose a slice size "
+    "that divides the partition size, or the reverse"
 ).format
 crossed_labels = (
-    "the template of {pod_set} and the labels of subGroupPolicy ask for different groups of pods, and neither is "
-    "within the other; leave out one of the two"
+    "the template of {pod_set} and the labels of subGroupPolicy request different groups of pods, and neither is "
+    "within the other; remove one of the two"
 ).format
 too_many_terms = (
     "its affinities and topology spread constraints have {count} {limit.unit}; at most {limit.value} are allowed"
 ).format
 too_many_wishes = (
-    "pods of {pod_set} ask for {count} different topologies; at most {limit.value} {limit.unit} are allowed"
+    "pods of {pod_set} request {count} different topologies; at most {limit.value} {limit.unit} are allowed"
 ).format
 
 

@@ -15,11 +15,11 @@ of_queue = Sentence("gang-of-queue", "a gang of queue {queue}")
 """Description of a gang for readers who may not see the gang's namespace."""
 waits = "it waits: {message}".format
 half_placed = (
-    "only {taken} of the {wanted} pods that start together have a node; if the others get none within {within_s:.0f} "
-    "s, the planner evicts the {taken} and the gang waits as a whole"
+    "only {taken} of the {wanted} pods that start together have a node; if the others get no node within "
+    "{within_s:.0f} s, the planner evicts the {taken} and the gang waits as a whole"
 ).format
 starts = "it starts: placement {epoch} is being carried out, {members}".format
-given_up_at = "placement {epoch} is given up at {deadline}".format
+given_up_at = "placement {epoch} is abandoned at {deadline}".format
 not_counted = "{pod_set}: not counted, kube-scheduler decides: {words}".format
 
 
@@ -64,7 +64,7 @@ def restarts(count: int, most: int) -> str:
 
 def lost(pods: int, nodes: str) -> str:
     """Some of the gang's pods are on nodes that do not respond."""
-    return f"{pods} of its pods {be(pods)} on nodes that do not answer: {nodes}"
+    return f"{pods} of its pods {be(pods)} on nodes that do not respond: {nodes}"
 
 
 def awaits_room(epoch: int, there: int, victims: int, until: str, whose: Sequence[str] = ()) -> str:

@@ -20,13 +20,13 @@ refused = "kube-scheduler refused it on {node} by placement {epoch}: {says}; the
 
 _OVER = "the planner deletes it (it never ran), and its owner creates it again"
 _PINNED = "it is pinned to {pin} by placement {epoch}, "
-pin_too_new = (_PINNED + f"which is not there (yet); if it does not come, {_OVER}").format
+pin_too_new = (_PINNED + f"which does not exist (yet); if it does not appear, {_OVER}").format
 pin_too_old = (_PINNED + f"but the placement is now {{now}} ({{phase}}); {_OVER}").format
 pin_wrong = (_PINNED + f"which gives its slot {{node}}; {_OVER}").format
 
 NOT_CREATED = "not created yet by the owner"
-BEHIND_THE_GATE = "behind Muster's scheduling gate, which a later cycle lifts"
-stale_pin = "pinned by placement {epoch}, which is over; deleted and created again".format
+BEHIND_THE_GATE = "behind Muster's scheduling gate, which a later cycle removes"
+stale_pin = "pinned by placement {epoch}, which has ended; deleted and created again".format
 REFUSED = "refused by kube-scheduler"
 NOT_ANSWERED = "waiting for kube-scheduler"
 slot = "{pod_set} {rank} on {node}".format
@@ -35,7 +35,7 @@ stage = "{count} {stage}: {slots}".format
 NODE_GONE = "is gone"
 pod_state = "{pod} {what}".format
 more_of_this_kind = "and {count} more of this kind".format
-silent = "is on {node}, which {silence}: whether it still runs is not known".format
+silent = "is on {node}, which {silence}: it is unknown if it still runs".format
 
 
 def gated(own: Sequence[str], others: Sequence[str]) -> str:
@@ -46,8 +46,8 @@ def gated(own: Sequence[str], others: Sequence[str]) -> str:
 
 def pinned(node: str, epoch: int | None, taken: int, deadline: str) -> str:
     """kube-scheduler is trying to bind the pod to its planned node; `taken` members have a node."""
-    waits = "kube-scheduler has not answered yet, or it is held until enough members have come"
-    over = f"; the placement is given up at {deadline}" if deadline else ""
+    waits = "kube-scheduler has not bound it yet, or the bind call waits for other members"
+    over = f"; the placement is abandoned at {deadline}" if deadline else ""
     return f"it is pinned to {node} by placement {epoch}; {waits} ({taken} have their node){over}"
 
 
@@ -66,14 +66,14 @@ def ended(phase: str, node: str, why: str) -> str:
 def deleted(since: str, node: str, silence: str, finalizers: Sequence[str]) -> str:
     """The pod is being deleted; `silence` describes a node that does not respond."""
     where = f" from {node}" if node else ""
-    why = f", which {silence}, so that no kubelet confirms its end" if silence else ""
+    why = f", which {silence}, so that no kubelet confirms that it has ended" if silence else ""
     kept = f"; it is kept by the finalizers {', '.join(finalizers)}" if finalizers else ""
-    return f"is being deleted since {since}{where}{why}{kept}"
+    return f"has been terminating since {since}{where}{why}{kept}"
 
 
 def not_ready(since: str) -> str:
     """The node of the pod does not respond."""
-    return f"is not Ready since {since}" if since else "is not Ready"
+    return f"has not been Ready since {since}" if since else "is not Ready"
 
 
 def hindered_member(pod: str, node: str, why: str) -> str:

@@ -58,16 +58,16 @@ def victims_stay(pod: str = "", node: str = "") -> str:
     `pod` is one of the victims (`ns/name`), or empty if the reader may not know its name.
     """
     one = f", {pod or 'one'} on node {node} among them" if node else ""
-    return f"pods that had to leave its nodes do not end{one}"
+    return f"pods that had to leave its nodes do not terminate{one}"
 
 
-ROOM_TAKEN = constant("placement-room-taken", "other pods have taken the room that was made for it")
+ROOM_TAKEN = constant("placement-room-taken", "other pods have taken the capacity that was freed for it")
 
 
 EVICTED = scheduling.EVICTED
 """Reason of the condition of an evicted gang."""
 
-STRAY = constant("eviction-stray", "it is pinned by a placement that is over")
+STRAY = constant("eviction-stray", "it is pinned by a placement that has ended")
 _FOR_ANOTHER = "eviction-preempted", "eviction-reclaimed", "eviction-recalled", "eviction-moved"
 """Codes of evictions in favour of another gang. Owners in other namespaces may not see that gang's name; `named` adds
 the name for readers who may see it."""

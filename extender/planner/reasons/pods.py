@@ -19,7 +19,7 @@ WORLD_ENDED = scheduling.WORLD_ENDED
 
 not_compared = constant(
     "pods-not-compared",
-    "its affinities or its claims to devices are still compared with the pods of the cluster, for a moment",
+    "its affinities or device claims are still being compared with the pods of the cluster",
 )
 
 later = constant(
@@ -39,14 +39,13 @@ def too_few(have: int, wanted: int) -> str:
 
 left = Sentence(
     "pods-left",
-    "namespace {namespace} gives its pods no queue any more, so new ones are no members: give it the label "
-    f"{names.QUEUE} again, without {names.MANAGED}=false, or delete the pods that wait; their owner creates them again "
+    "namespace {namespace} no longer gives its pods a queue, so new pods are no members: give it the label "
+    f"{names.QUEUE} again, without {names.MANAGED}=false, or delete the waiting pods; their owner creates them again "
     "without Muster's gate",
 )
 slot_limit = Sentence(
     "pods-slot-limit",
-    "it waits until fewer slots are placed: placements of other gangs have {limit} or more whose pods are not bound "
-    "yet",
+    "it waits until fewer slots are placed: placements of other gangs have {limit} or more slots without a bound pod",
 )
 
 
@@ -66,14 +65,16 @@ def not_bound(attempts: int, until: str) -> str:
 @worded("pods-leaving")
 def leaving(pods: int) -> str:
     """All existing pods of the gang are being deleted."""
-    return f"its {many(pods, 'pod') if pods > 1 else 'pod'} that {be(pods)} there {be(pods)} being deleted"
+    return (
+        f"its {many(pods, 'pod') if pods > 1 else 'pod'} that exist{'s' if pods == 1 else ''} {be(pods)} being deleted"
+    )
 
 
 @worded("pods-world-ended")
 def world_ended(ended: int) -> str:
     """Members of an elastic training job have succeeded, so no other member may start any more."""
     who = f"{many(ended, 'member')} of its elastic world"
-    return f"{who} {have(ended)} ended well, so the others do not start any more"
+    return f"{who} {have(ended)} succeeded, so no other member starts any more"
 
 
 @worded("pods-gated")

@@ -26,7 +26,7 @@ NOT_FOR_NAMESPACE = "QueueNotForNamespace"
 OF_OTHER_POOL = "QueueOfOtherPool"
 """Reasons of the gang's condition, as CamelCase words."""
 
-ROOT = constant("queue-root", "queue 'root' holds other queues and takes no gangs")
+ROOT = constant("queue-root", "queue 'root' contains other queues and accepts no gangs")
 missing = Sentence("queue-missing", "queue {queue!r} does not exist")
 closed = Sentence("queue-closed", "queue {queue!r} is {state}")
 not_growing = Sentence(
@@ -57,9 +57,9 @@ _REFUSALS = {
 
 
 _NEVER = {
-    OVER_CAPABILITY: "queue {queue} may use {limit} (capability), and {asked} are asked for at once, which never fit; "
-    "ask for less, or raise its capability",
-    GUARANTEED: "queue {queue} has {limit}, and {asked} are asked for at once, which never fit; ask for less",
+    OVER_CAPABILITY: "queue {queue} may use {limit} (capability), and {asked} are requested at once, which never fit; "
+    "request less, or raise its capability",
+    GUARANTEED: "queue {queue} has {limit}, and {asked} are requested at once, which never fit; request less",
 }
 """Messages for requests that exceed a limit even when no other gang runs, so that it does not help to wait for other
 gangs."""
@@ -89,8 +89,10 @@ def over_user_limit(queue: str, resource: str, *, user: str, limit: int, used: i
     accounts = f"namespace {namespace} (its service accounts, and workloads without a known creator, count as one user)"
     who = accounts if kind == "system:serviceaccount" else f"user {user}"
     most, there, more = (amount_text(resource, amount) for amount in (limit, used, asked))
-    end = "it starts when other gangs of that user there end" if asked <= limit else "that never fits, so ask for less"
-    return f"{who} holds {there} of {most} {resource} that queue {queue} allows per user; {more} more are asked; {end}"
+    end = "it starts when other gangs of that user there end" if asked <= limit else "that never fits, so request less"
+    return (
+        f"{who} holds {there} of {most} {resource} that queue {queue} allows per user; {more} more are requested; {end}"
+    )
 
 
 @worded("queue-over-window")
@@ -113,16 +115,16 @@ def over_budget(queue: str, budget: UsageBudget, *, until: float) -> Reason:
 
 _over_budget = Sentence(
     "queue-over-budget",
-    "queue {queue} has used its budget of {budget} {now}, and starts no gangs that ask for {resource} before {until}; "
+    "queue {queue} has used its budget of {budget} {now}, and starts no gangs that request {resource} before {until}; "
     "running gangs continue",
 )
 
 
 budget_left_out = Sentence(
     "queue-budget-left-out",
-    "the usage of queue {queue} is not known, as the usages do not fit into ConfigMap muster-usage; the queue "
-    "starts no gangs that ask for {resource}, which it has a budget for, until an administrator has budgets for fewer "
-    "queues or resources",
+    "the usage of queue {queue} is not known, because not all usage fits into ConfigMap muster-usage; the queue "
+    "starts no gangs that request {resource}, for which it has a budget, until an administrator sets budgets "
+    "for fewer queues or resources",
 )
 BUDGET_NEAR = "BudgetNearlyUsed"
 BUDGET_USED = "BudgetUsed"
@@ -138,8 +140,8 @@ def budget_step(
 ) -> str:
     """Return the message of an Event about a queue's budget, which is None if the usage is unknown."""
     if budget is None and left_out:
-        waits = "its gangs wait" if enforced else "its budget is not compared with it"
-        return f"the usage of queue {queue} is missing, as the usages do not fit into ConfigMap muster-usage; {waits}"
+        waits = "its gangs wait" if enforced else "its budget is not checked"
+        return f"the usage of queue {queue} is missing, because not all usage fits into ConfigMap muster-usage; {waits}"
     if budget is None:
         return (
             f"the usage of queue {queue} is not known, so its budget is not enforced; check that the "
@@ -148,7 +150,7 @@ def budget_step(
     used = f"queue {queue} has used {ratio:.0%} of its budget of {budget.resource} {NOW[budget.period]}"
     if reason == BUDGET_NEAR:
         return used
-    return f"{used}; {'no more gangs that ask for it start' if enforced else 'its gangs start all the same'}"
+    return f"{used}; {'no more gangs that request it start' if enforced else 'its gangs still start'}"
 
 
 def budget_text(budget: UsageBudget) -> str:
@@ -160,7 +162,7 @@ def budget_text(budget: UsageBudget) -> str:
 def no_nodes_for(queue: str, resource: str, *, limit: int, used: int, asked: int) -> str:
     """No nodes are requested from an autoscaler, because the queue may not use them."""
     most, there, more = (amount_text(resource, amount) for amount in (limit, used, asked))
-    return f"queue {queue} may use {most} {resource} (capability), uses {there}, and {more} more are wanted"
+    return f"queue {queue} may use {most} {resource} (capability), uses {there}, and {more} more are requested"
 
 
 _NOTHING = "nothing is reclaimed for the gang, though its queue has less than it deserves:"
@@ -176,7 +178,7 @@ OF_OTHERS = constant(
 PROTECTED = constant(
     "reclaim-protected",
     f"{_NOTHING} the gangs of queues that have more than they deserve are protected for now, such as by their minimum "
-    "runtime; it is tried again",
+    "runtime; the planner tries again",
 )
 OVER_FAIR = constant(
     "reclaim-over-fair",
@@ -186,7 +188,7 @@ OVER_FAIR = constant(
 NOT_ENOUGH = constant(
     "reclaim-not-enough",
     f"{_NOTHING} a queue loses gangs, or pods above their minimum, only while it has more than it deserves and keeps "
-    "what it is guaranteed; evicting these makes too little room; smaller or fewer pods may fit, or it starts "
+    "what it is guaranteed; evicting these frees too little capacity; smaller or fewer pods may fit, or it starts "
     "when gangs end",
 )
 """The rule that prevents reclaiming for a gang, and changes that would help. The sentences contain no names of gangs
@@ -202,8 +204,8 @@ resource_quota = Sentence(
 )
 overcommitted = Sentence(
     "queue-overcommitted",
-    "the gangs that were admitted before it need all {resource} that may be promised, {factor:g} times what the nodes "
-    "have (overcommit-factor); it is admitted when some of them have ended",
+    "the gangs admitted before it need all {resource} that gangs may be promised, {factor:g} times the capacity of the "
+    "nodes (overcommit-factor); it is admitted when some of them have ended",
 )
 
 
@@ -245,7 +247,7 @@ def _reserved(
     begins = f"expected {when}" if when else expected(at)
     what = f"reserved: {many(count, 'node')}, {some(nodes, count)}, {begins}"
     if at is None:
-        why = f"because it has waited for more than {patience_s:g} s and no pod there says how long it runs"
+        why = f"because it has waited for more than {patience_s:g} s and no pod there declares how long it runs"
         return also(f"{what}; what becomes free there is reserved for it, {why}", str(aside))
     who = f", because {owners} {be(ending)} expected to have ended there" if ending else ""
     return also(f"{what}{who}", str(aside))

@@ -28,7 +28,7 @@ def nothing(lacks: Shortage) -> str:
     """The gang is larger than the cluster, and more nodes like the existing ones would not help."""
     miss = lacks.miss
     if miss is None:
-        return "nothing here: nothing says what its pods need"
+        return "nothing here: the needs of its pods are unknown"
     size = miss.each(lacks.wanted)
     if miss.whole_nodes and size:
         needs = f"{many(lacks.wanted, 'node')} with {amount_text(miss.resource, miss.amount)} {miss.resource}"
@@ -74,7 +74,7 @@ def uncordoned(nodes: Sequence[str]) -> str:
 
 def recovered(nodes: Sequence[str], what: str) -> str:
     """Nodes have a taint or a condition that shows a problem."""
-    return f"{listed(nodes, NAMED)} {verb(len(nodes), 'recover')} and the {what} goes"
+    return f"{listed(nodes, NAMED)} {verb(len(nodes), 'recover')} and the {what} disappears"
 
 
 def ends(holders: Sequence[str]) -> str:
@@ -95,6 +95,6 @@ def holder(name: str, pods: int, nodes: int, since: str, end: str = "", stuck: S
     terminate.
     """
     does = "does" if len(stuck) == 1 else "do"
-    late = f"; {listed(stuck, NAMED)} {does} not end, though being deleted" if stuck else ""
+    late = f"; {listed(stuck, NAMED)} {does} not terminate although being deleted" if stuck else ""
     times = (f", since {since}" if since else "") + (f", expected to end at {end}" if end else "")
     return f"{name} ({many(pods, 'pod')} on {many(nodes, 'node')}{times}{late})"

@@ -12,16 +12,16 @@ REPAIRS = frozenset({"repair-evicts-whole", "repair-replaces", "repair-restarts"
 GONE = "gone"
 BY_ANNOTATION = "its annotation muster.dev/on-node-fault says"
 JOB_RESTARTS = "its Job restarts as a whole when a pod is evicted"
-NO_OWNER = "no owner creates its pods again"
+NO_OWNER = "no owner re-creates its pods"
 ONE_NODE_EACH = "each of its pods belongs to its node, and follows its tolerations alone"
 INDIVISIBLE = "its pods may only be disrupted together"
 INDEPENDENT = "its pods run alone"
 ENOUGH_WITHOUT = "the others are enough to continue"
-CAN_TAKE_BACK = "nothing says that all its members have to start again together"
+CAN_TAKE_BACK = "no setting requires all its members to restart together"
 static = "the ranks of {framework} start together or not at all".format
 HEALTHY = constant("repair-healthy", "its nodes are healthy again: it stays")
 OUT_OF_SERVICE = (
-    "pods there end when the node answers again, is deleted, or has the taint node.kubernetes.io/out-of-service"
+    "pods there end when the node responds again, is deleted, or has the taint node.kubernetes.io/out-of-service"
 )
 """Advice for a dead node whose kubelet cannot report that its pods have terminated."""
 

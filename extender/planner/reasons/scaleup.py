@@ -13,36 +13,35 @@ IN_VAIN = "ScaleUpInVain"
 
 NODES_EXIST = constant(
     "nodes-exist",
-    "free nodes would hold its pods one by one, so that an autoscaler would add none, and none is asked for",
+    "free nodes would hold its pods one by one, so an autoscaler would add no nodes, and none are requested",
 )
-not_asked = Sentence("nodes-not-asked", "no nodes are asked for: {why}")
+not_asked = Sentence("nodes-not-asked", "no nodes are requested: {why}")
 KIND_MISSING = not_asked(why="the cluster has no ProvisioningRequest (autoscaling.x-k8s.io/v1)")
 too_many_pod_sets = Sentence(
-    "nodes-too-many-pod-sets", "no nodes are asked for: it has {pod_sets} pod sets, a ProvisioningRequest takes {most}"
+    "nodes-too-many-pod-sets", "no nodes are requested: it has {pod_sets} pod sets, a ProvisioningRequest takes {most}"
 )
-bad_mode = "{key} is {mode!r}, and can be {known}".format
+bad_mode = "{key} is {mode!r}, but must be {known}".format
 bad_timeout = "{key}: {error}".format
 bad_class = "{key} is {name!r}, which cannot be the name of a class".format
-not_of_queue = "{key} is the queue's to set: remove it from the workload, or set the same on the queue".format
+not_of_queue = "{key} is the queue's to set: remove it from the workload, or set the same value on the queue".format
 long_parameter = "{key} has a value of {chars} characters for {name!r}, and can have {most}".format
 bad_parameter = "{key} has {part!r}; write it like key=value,key=value".format
 
 in_vain = Sentence(
-    "nodes-in-vain", "it asked for nodes and could not start; it pauses for {pause_s:g} s before it asks again"
+    "nodes-in-vain", "it requested nodes but could not start; it pauses for {pause_s:g} s before the next request"
 )
 
 after_the_first = "its gang waits for nodes that do not exist yet; {pod} says why".format
 
-REPLACED = "another one takes its place"
+REPLACED = "another request replaces it"
 NOT_NEEDED = "its gang no longer needs it"
 accepted = Sentence("nodes-accepted", "ProvisioningRequest {name} is accepted")
 unanswered = Sentence("nodes-unanswered", "ProvisioningRequest {name} is not accepted yet")
-provisioned = Sentence(
-    "nodes-provisioned", "ProvisioningRequest {name} is provisioned, and its nodes are not there yet"
-)
+provisioned = Sentence("nodes-provisioned", "ProvisioningRequest {name} is provisioned, but its nodes do not exist yet")
 idle = Sentence(
     "nodes-provisioned-idle",
-    "ProvisioningRequest {name} was provisioned more than {timeout_s:g} s ago without a start: others may ask",
+    "ProvisioningRequest {name} was provisioned more than {timeout_s:g} s ago, but the gang has not started: other "
+    "gangs may request nodes",
 )
 _ended = Sentence("nodes-request-ended", "ProvisioningRequest {name}: {kind}{why}")
 _refused = Sentence("nodes-refused", "ProvisioningRequest {name} is refused{why}")
@@ -64,7 +63,7 @@ def refused(name: str, condition: ReportedCondition) -> Reason:
 def timed_out(name: str, timeout_s: float, conditions: Mapping[str, ReportedCondition]) -> Reason:
     """The request was not provisioned in time; `conditions` maps types to the request's conditions."""
     last = next((conditions[kind] for kind in ("Provisioned", "Accepted") if kind in conditions), None)
-    state = f"{last.type} is {last.status}{_why(last)}" if last is not None else "no autoscaler has taken it up"
+    state = f"{last.type} is {last.status}{_why(last)}" if last is not None else "no autoscaler has processed it"
     return _timed_out(name=name, timeout_s=timeout_s, told=state)
 
 

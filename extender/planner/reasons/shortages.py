@@ -112,10 +112,10 @@ class Shortage(Struct, frozen=True, rename="camel"):
     def message(self) -> str:
         """One sentence: the need, the nodes that each cause excludes, and the nearest miss."""
         if self.closest is not None:
-            ever = "; even were all nodes empty" if self.kind == "ever" and not self.closest.why else ""
+            ever = "; even if all nodes were empty" if self.kind == "ever" and not self.closest.why else ""
             return f"{self.closest.message}{ever}"
         if self.miss is None:
-            return f"{self.pod_set}: there is neither a pod nor a template that says what its pods need"
+            return f"{self.pod_set}: neither a pod nor a template shows what its pods need"
         parts = [f"{self._who}{self.need}", f"of {many(self.nodes, 'node')}: {self.lost}" if self.causes else ""]
         if not self.nodes:
             parts.append("the cluster has no nodes")

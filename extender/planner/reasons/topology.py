@@ -13,13 +13,13 @@ no_level = "topology {topology!r} has no level {level!r}; its levels are {known}
 CLUSTER = "the cluster"
 """The outermost level, which contains the whole cluster."""
 
-hyper_node_wrong = "HyperNode {name} is not right: {message}".format
+hyper_node_wrong = "HyperNode {name} is invalid: {message}".format
 more_wrong = "{count} more problems of HyperNodes: muster topo {name}".format
 several_parents = (
-    "HyperNode {name} is a member of {parents}, and can be in one only: it is in none of them until that is resolved"
+    "HyperNode {name} is a member of {parents}, but may be in only one: it is in none of them until this is resolved"
 ).format
 tier_order = (
-    "HyperNode {child} of tier {child_tier} can not be a member of {parent} of tier {parent_tier}: members are of "
+    "HyperNode {child} of tier {child_tier} cannot be a member of {parent} of tier {parent_tier}: members are of "
     "lower tiers, so that no HyperNode contains itself; it is left out there"
 ).format
 torn = (
@@ -69,8 +69,8 @@ class Closest(Struct, frozen=True, rename="camel"):
             return f"{who}{self.why}"
         need = f"{who}{many(self.wanted, 'pod')} must be in one domain of level {self.level}"
         if not self.domain:
-            return f"{need}, and no node is in one"
+            return f"{need}, but no node is in such a domain"
         if self.held >= self.wanted:
-            return f"{need}; {self.domain} has the room, but nodes or other pods there do not let all of them in"
+            return f"{need}; {self.domain} has enough room, but nodes or other pods there do not accept all of them"
         among = "the only one there is" if self.domains == 1 else f"the closest of {self.domains}"
         return f"{need}; {self.domain}, {among}, has room for {self.held}: {self.wanted - self.held} short"

@@ -35,15 +35,17 @@ class VerbReason(StrEnum):
     MALFORMED = "Muster could not read the request (see the extender's log)"
     INTERNAL = "Muster's extender failed, see its log (kube-scheduler tries again)"
 
-    WAITS_FOR_GANG = "the gang has no placement yet (kubectl describe of its owner says why)"
+    WAITS_FOR_GANG = "the gang has no placement yet (kubectl describe of its owner shows why)"
     NOT_PLANNED_HERE = "the gang's placement names another node"
     HELD_BY_GANG = "the room is taken by gangs that are starting"
     KEPT_FOR_GANG = "the room is reserved for gangs that wait at the head of their queue"
-    SUSPECT = "the nodes with room are suspect (kubectl describe node says why, docs/faults.md what counts)"
-    QUEUE_NOT_FOR_NAMESPACE = "the pod's queue is not for its namespace (muster queue list shows whose each is)"
+    SUSPECT = "the nodes with room are suspect (kubectl describe node shows why; see docs/faults.md)"
+    QUEUE_NOT_FOR_NAMESPACE = (
+        "the pod's queue is not for its namespace (muster queue list shows the namespaces of each queue)"
+    )
     QUEUE_NOT_OPEN = "the pod's queue is Closing or Closed (muster queue list shows which are open)"
     QUEUE_OF_OTHER_POOL = "the pod's queue is of another node pool (the label muster.dev/node-pool of its root queue)"
-    LIMIT_REACHED = "its creator has what the pod's queue allows each user, or a time window lets the queue use no more"
+    LIMIT_REACHED = "its creator uses all that the pod's queue allows per user, or a time window limits the queue"
     QUEUE_FULL = "the pod's queue, or one above it, uses all of its capability (muster queue explain says more)"
 
     @property

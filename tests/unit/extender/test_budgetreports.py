@@ -65,7 +65,7 @@ def test_each_step_is_told_once() -> None:
     assert budgets.told(80) == ["BudgetNearlyUsed"]
     assert budgets.told(90) == []
     assert budgets.told(100) == ["BudgetUsed"]
-    why = "queue team has used 100% of its budget of nvidia.com/gpu this month; no more gangs that ask for it start"
+    why = "queue team has used 100% of its budget of nvidia.com/gpu this month; no more gangs that request it start"
     assert budgets.events.told[-1] == ("team", "BudgetUsed", why)
     assert budgets.told(120) == []
     assert budgets.told(0) == []

@@ -93,7 +93,7 @@ def test_what_is_wrong_is_told_once() -> None:
     )
     assert [line.split()[0] for line in lines[1:3]] == ["DOMAIN", "a"]
     assert "without nodes: late, p, q" in lines
-    assert lines[-1].startswith("! a, p, q: HyperNode a is a member of p, q, and can be in one only")
+    assert lines[-1].startswith("! a, p, q: HyperNode a is a member of p, q, but may be in only one")
 
 
 def test_a_hyper_node_that_answers_for_lower_tiers_stands_once() -> None:

@@ -34,7 +34,7 @@ def errors(*members: JSON) -> list[str]:
     ([member(regexMatch={"pattern": "a(b"})], "spec.members[0].selector.regexMatch.pattern",
         "member regexMatch pattern is invalid: missing ): a(b"),
     ([member("HyperNode", exactMatch={"name": "rack-1"})], "spec.members[0].selector.exactMatch.name",
-        "can not be a member of itself"),
+        "cannot be a member of itself"),
     ([member(labelMatch={"matchExpressions": [{"key": "a", "operator": "Like"}]})],
         "spec.members[0].selector.labelMatch.matchExpressions[0].operator",
         "should be one of In, NotIn, Exists, DoesNotExist"),

@@ -158,7 +158,7 @@ def claim_missing(world: ExplainWorld) -> None:
     world.nodes(3).gang("a", {"worker": (1, GPU1)}, spec={"volumes": [volume]})
 
 
-@CASES("no-room", lost=(("lacks the label zone that pods are spread over", 2),))
+@CASES("no-room", lost=(("lacks the label zone over which pods are spread", 2),))
 def spread_over_nothing(world: ExplainWorld) -> None:
     """One of three nodes has the label that pods are spread over, and maxSkew is kept by it alone."""
     world.node("node-0", labels={"zone": "a"})
@@ -244,7 +244,7 @@ def unknown_resource(world: ExplainWorld) -> None:
 @CASES(
     "no-room",
     words=("room is missing for 2 pods of 8 nvidia.com/gpu each: 1 fits now",),
-    lost=(("refused a member of this gang a moment ago", 1),),
+    lost=(("recently refused a member of this gang", 1),),
 )
 def refused_lately(world: ExplainWorld) -> None:
     """One node of two refused a member; the gang needs both."""
@@ -270,7 +270,7 @@ NEXT: dict[str, tuple[int, dict[str, Any], str]] = {
         {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [APART]}}},
         "2 fit now; of 3 nodes: 2 anti-affinity with pods with any in the same zone, 1 cordoned",
     ),
-    "host port": (3, {"containers": PORTS}, "2 fit now; of 3 nodes: 2 host port 80 is taken, 1 cordoned"),
+    "host port": (3, {"containers": PORTS}, "2 fit now; of 3 nodes: 2 host port 80 is in use, 1 cordoned"),
     "claim": (3, {"volumes": CLAIM}, "1 fits now; of 3 nodes: 2 claim ns/c is used by another pod, 1 cordoned"),
     "pods per node": (300, {}, "220 fit now; of 3 nodes: 2 too many pods, 1 cordoned"),
 }
@@ -349,7 +349,7 @@ def test_a_pod_that_does_not_end_is_named() -> None:
     world.change(pod, deletion_timestamp="2087-01-01T00:00:00Z", deletion_grace_period_seconds=1_893_456_000)
     world.gang("a", {"worker": (1, GPU8)})
     [ends] = [each for each in world.gang_report("a").relief if each.kind == "ends"]
-    assert "Pod ns/first-worker-0 does not end, though being deleted" in ends.sentence
+    assert "Pod ns/first-worker-0 does not terminate although being deleted" in ends.sentence
 
 
 @pytest.mark.parametrize(("runtime", "until"), [

@@ -43,7 +43,7 @@ def two_resources(world: ExplainWorld) -> None:
     world.gang("a", {"worker": (1, LARGE)})
 
 
-@CASES("never-fits", words=("queue small may use 4 nvidia.com/gpu (capability)", "which never fit; ask for less"))
+@CASES("never-fits", words=("queue small may use 4 nvidia.com/gpu (capability)", "which never fit; request less"))
 def larger_than_its_queue(world: ExplainWorld) -> None:
     """The end of other gangs does not help."""
     world.nodes(4).queue("small", capability={"nvidia.com/gpu": "4"})

@@ -116,7 +116,7 @@ def test_a_node_is_suspect_by_the_list_in_the_file(tmp_path: Path) -> None:
     file.write_bytes(save(dump))
     result = CliRunner().invoke(main, arguments)
     assert "1 suspect (condition XidError=True)" in result.output
-    assert "would help     node-0 recovers and the condition XidError=True goes" in result.output
+    assert "would help     node-0 recovers and the condition XidError=True disappears" in result.output
     assert "Note" not in result.output
     dump.suspects = {}
     file.write_bytes(save(dump))

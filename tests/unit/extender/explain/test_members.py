@@ -101,9 +101,9 @@ def test_a_pod_that_a_dead_node_keeps_is_not_missing() -> None:
     [workers] = report.pod_sets
     assert (workers.bound, workers.leaving, workers.missing) == (3, 1, 0)
     assert report.cause == "members-lost"
-    assert report.summary.endswith("; 1 of its pods is on nodes that do not answer: node-3")
-    told = f"is being deleted since {DELETED} from node-3, which is not Ready since {DIED}"
-    assert report.details == [f"a-worker-3 {told}, so that no kubelet confirms its end"]
+    assert report.summary.endswith("; 1 of its pods is on nodes that do not respond: node-3")
+    told = f"has been terminating since {DELETED} from node-3, which has not been Ready since {DIED}"
+    assert report.details == [f"a-worker-3 {told}, so that no kubelet confirms that it has ended"]
     [frees] = report.relief
     assert frees.sentence == (
         "node-3 comes back; or, if it is surely off, "
@@ -125,7 +125,7 @@ def test_a_gang_that_a_dead_node_leaves_in_part() -> None:
     deleted(world, key, 3)
     report = world.gang_report("a")
     assert report.cause == "half-placed"
-    assert report.summary.endswith("; 1 of its pods is on nodes that do not answer: node-3")
+    assert report.summary.endswith("; 1 of its pods is on nodes that do not respond: node-3")
     assert report.relief[0].kind == "frees"
 
 
@@ -137,7 +137,7 @@ def test_a_pod_on_a_dead_node_that_nobody_deletes_yet() -> None:
     assert world.gang_report("a").cause == "members-lost"
     pod = world.pod_report("a-worker-3")
     assert pod.cause == "lost"
-    assert pod.summary == f"it is on node-3, which is not Ready since {DIED}: whether it still runs is not known"
+    assert pod.summary == f"it is on node-3, which has not been Ready since {DIED}: it is unknown if it still runs"
 
 
 def test_a_pod_whose_node_is_gone() -> None:
@@ -156,7 +156,7 @@ def test_a_pod_that_goes_slowly_on_a_good_node() -> None:
     deleted(world, gang(world), 3, finalizers=["example.com/report"])
     report = world.gang_report("a")
     kept = "it is kept by the finalizers example.com/report"
-    assert report.details == [f"a-worker-3 is being deleted since {DELETED} from node-3; {kept}"]
+    assert report.details == [f"a-worker-3 has been terminating since {DELETED} from node-3; {kept}"]
     assert (report.cause, report.relief) == ("running", [])
 
 
@@ -168,7 +168,7 @@ def test_nobody_is_told_to_tolerate_a_dead_node(taint: str) -> None:
     world.gang("a", {"worker": (2, GPU8)})
     report = world.gang_report("a")
     assert not [relief for relief in report.relief if relief.kind == "tolerate"]
-    assert report.relief[0].sentence == f"node-1 recovers and the taint {taint} goes"
+    assert report.relief[0].sentence == f"node-1 recovers and the taint {taint} disappears"
 
 
 def test_a_suspect_node_has_to_recover_also_where_only_a_condition_says_so() -> None:
@@ -178,7 +178,7 @@ def test_a_suspect_node_has_to_recover_also_where_only_a_condition_says_so() -> 
     world.gang("a", {"worker": (2, GPU8)})
     report = world.gang_report("a")
     assert "1 suspect (condition KernelDeadlock=True)" in report.summary
-    assert report.relief[0].sentence == "node-1 recovers and the condition KernelDeadlock=True goes"
+    assert report.relief[0].sentence == "node-1 recovers and the condition KernelDeadlock=True disappears"
 
 
 def test_of_many_members_the_first_are_told() -> None:
@@ -270,10 +270,10 @@ def test_that_all_members_are_being_deleted_is_said() -> None:
     leaves = {"deletion_timestamp": "2027-01-15T08:00:00Z", "deletion_grace_period_seconds": 30}
     for rank in range(2):
         world.pod(key, "worker", rank, GPU8, node=f"node-{rank}", phase="Running", **leaves)
-    assert world.explain("a").summary.endswith("; its 2 pods that are there are being deleted")
+    assert world.explain("a").summary.endswith("; its 2 pods that exist are being deleted")
     key = world.pod_group("b", 2)
     world.pod(key, "worker", 0, GPU8, node="node-0", phase="Running", **leaves)
-    told = "0 of the 2 pods that start together exist; its pod that is there is being deleted"
+    told = "0 of the 2 pods that start together exist; its pod that exists is being deleted"
     assert world.explain("b", "gang").summary == f"it waits: {told}"
     world.pod(key, "worker", 1, GPU8, gated=True)
     assert "being deleted" not in world.explain("b", "gang").summary

@@ -64,7 +64,7 @@ def planned_node_cordoned(world: ExplainWorld) -> None:
 
 @CASES(
     "half-placed",
-    words=("only 1 of the 2 pods that start together have a node", "if the others get none within 30 s"),
+    words=("only 1 of the 2 pods that start together have a node", "if the others get no node within 30 s"),
     helps=("Job ns/first (1 pod on 1 node) ends",),
 )
 def half_placed(world: ExplainWorld) -> None:
@@ -174,7 +174,7 @@ def test_a_half_placed_gang_is_told_the_recovery_timeout_of_its_extender() -> No
     half_placed(world)
     dump = world.dump()
     dump.set_timing("", recovery_s=5)
-    assert "if the others get none within 5 s" in report_of(dump, "a").summary
+    assert "if the others get no node within 5 s" in report_of(dump, "a").summary
 
 
 def test_what_a_gang_has_is_counted_by_how_far_it_is() -> None:
@@ -190,7 +190,7 @@ def test_what_a_gang_has_is_counted_by_how_far_it_is() -> None:
     assert (report.placement.epoch, report.placement.phase, report.placement.left_s) == (1, "Planned", 60.0)
     assert report.details[:3] == [
         "1 waiting for kube-scheduler: worker 1 on node-1",
-        "1 behind Muster's scheduling gate, which a later cycle lifts: worker 2 on node-2",
+        "1 behind Muster's scheduling gate, which a later cycle removes: worker 2 on node-2",
         "1 not created yet by the owner: worker 3 on node-3",
     ]
 

@@ -142,7 +142,7 @@ def test_a_gang_is_told_what_its_extender_would_do() -> None:
     world = elastic(1)
     assert explained(world).cause == "running"
     assert explained(world, by_default=True).cause == "running-extras-wait"
-    assert "if the others get none within 5 s" in explained(half_placed()).summary
+    assert "if the others get no node within 5 s" in explained(half_placed()).summary
     assert "3 of 8 nodes" in explained(stops_early()).summary
 
 

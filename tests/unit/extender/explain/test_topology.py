@@ -37,7 +37,7 @@ def test_what_can_never_be() -> None:
     world.change(world.state.groups["ns/a"], status={"phase": "Pending"})
     report = world.gang_report("a")
     assert report.cause == "never-fits"
-    assert report.summary.endswith("has room for 3: 1 short; even were all nodes empty")
+    assert report.summary.endswith("has room for 3: 1 short; even if all nodes were empty")
 
 
 def test_a_tier_that_is_not_there() -> None:
@@ -65,7 +65,7 @@ def test_what_is_wrong_with_hyper_nodes() -> None:
     """With the names of the nodes; each thing once."""
     details = [each for each in waiting(NEAR) if each.startswith("HyperNode")]
     assert len(details) == 2
-    assert "HyperNode a is not right: nodes that are in other HyperNodes of tier 1 too: node-1 (in b)" in details[0]
+    assert "HyperNode a is invalid: nodes that are in other HyperNodes of tier 1 too: node-1 (in b)" in details[0]
 
 
 def test_others_are_not_bothered() -> None:

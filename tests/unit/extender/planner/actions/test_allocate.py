@@ -92,7 +92,7 @@ def test_a_gang_in_a_closed_or_missing_queue_is_not_let_in() -> None:
     assert {waits.gang.key: waits.message for waits in of(session, decisions.Unschedulable)} == {
         "ns/a": "queue 'shut' is Closed",
         "ns/b": "queue 'nowhere' does not exist",
-        "ns/c": "queue 'root' holds other queues and takes no gangs",
+        "ns/c": "queue 'root' contains other queues and accepts no gangs",
     }
     assert not of(session, decisions.AdmitGang)
 

@@ -78,7 +78,7 @@ def test_a_gang_that_fits_nowhere_else_waits_and_names_the_node_as_the_cause(wor
     world.state.on_pod(world.state.pod_objects["uid-a-worker-1"], None)
     world.pod(key, "worker", 1, GPU8, gated=True, uid="uid-again")
     [why] = of(world.session(Allocate()), decisions.Unschedulable)
-    assert "1 left out, as a member of this gang failed there" in why.message
+    assert "1 avoided, because a member of this gang failed there" in why.message
     world.now += FIRST_S
     assert "node-1" in slots(only(world.session(Allocate()), decisions.Place))["worker"]
 

@@ -135,7 +135,10 @@ def test_a_victim_that_does_not_end_is_given_up_and_named(namespace: str) -> Non
     [close] = of(session, ClosePlacement)
     assert (close.gang.key, close.evicted_in_vain) == (asker, True)
     name = f"ns/{victim}" if namespace == "ns" else "one"
-    assert close.message == f"pods that had to leave its nodes do not end, {name} on node node-{victim[3]} among them"
+    assert (
+        close.message
+        == f"pods that had to leave its nodes do not terminate, {name} on node node-{victim[3]} among them"
+    )
     world.close(session)
     world.now += 11
     assert victims(world.cycle()) == {"low0-worker-0", "low1-worker-0"} - {victim}

@@ -68,7 +68,7 @@ def test_an_elastic_world_that_ends_does_not_grow(*, elastic: bool, ends: list[s
     assert sum(place.new_slots for place in of(session, decisions.Place)) == placed
     told = [each.message for each in of(session, decisions.Unschedulable)]
     assert (told == []) == bool(placed)
-    assert all("ended well, so the others do not start any more" in each for each in told)
+    assert all("succeeded, so no other member starts any more" in each for each in told)
 
 
 def test_what_a_gang_has_grown_to_is_what_it_must_keep() -> None:

@@ -155,9 +155,9 @@ def test_who_is_in_a_namespace_that_left_is_told_so_until_it_is_back(world: Worl
     before, after = namespace(world, HERE), namespace(world, labels)
     assert world.state.on_namespace(before, after)
     assert not world.state.on_namespace(after, namespace(world, {**labels, "team": "red"}))
-    assert "namespace ns gives its pods no queue any more" in told(world)
+    assert "namespace ns no longer gives its pods a queue" in told(world)
     assert "muster.dev/queue again" in told(world)
-    assert "delete the pods that wait" in told(world)
+    assert "delete the waiting pods" in told(world)
     assert world.state.on_namespace(after, before)
     assert told(world) == "3 of the 5 pods that start together exist"
 
@@ -167,8 +167,8 @@ def test_a_volcano_job_is_not_told(world: World) -> None:
     world.pod(world.gang("b", {"worker": (2, {"cpu": 1})}), "worker", 0, {"cpu": 1}, gated=True)
     world.state.on_namespace(namespace(world, HERE), namespace(world, {}))
     messages = {each.gang.key: each.message for each in of(world.plan(), Unschedulable)}
-    assert "no queue any more" in messages.pop("ns/a")
-    assert "no queue any more" not in str(messages)
+    assert "no longer gives its pods a queue" in messages.pop("ns/a")
+    assert "no longer gives its pods a queue" not in str(messages)
 
 
 def test_a_namespace_that_never_gave_a_queue_is_not_the_reason(world: World) -> None:

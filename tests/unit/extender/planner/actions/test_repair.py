@@ -31,7 +31,7 @@ def test_a_member_on_a_suspect_node_gets_another_node_and_the_others_keep_theirs
     assert repair.epoch == place.epoch
     assert str(repair.reason) == (
         "repairs: node node-1 is suspect (condition SysLogsXIDError=True): 1 member is replaced,"
-        " as nothing says that all its members have to start again together"
+        " as no setting requires all its members to restart together"
     )
 
 

@@ -233,7 +233,7 @@ def test_a_kind_with_a_device_that_is_no_whole_one_is_not_counted(odd: dict[str,
     kept.refresh()
     gpu, large = DeviceKind((DeviceAlternative("gpu"),)), DeviceKind((DeviceAlternative("large"),))
     assert (bool(kept.unseen(gpu)), bool(kept.unseen(large))) == (True, False)
-    assert "not of a single node" in kept.unseen(gpu)
+    assert "not on a single node" in kept.unseen(gpu)
     assert kept.offers("n0", {}) == {"example.com/gpu": 1, ANY: 1}
     assert kept.put_slice("n0", slice_of("n0", devices=devices[:1])) == {"n0"}
     kept.refresh()

@@ -89,7 +89,7 @@ def test_a_claim_that_too_many_pods_would_use_keeps_them_off_every_node() -> Non
     world.claim("c", asks(exactly()))
     session, gang = opened(world, {"cpu": 1}, pods=257, spec=claim_use("c"))
     found = shortage(session, gang, gang.pod_sets[0], 257, 0)
-    assert causes(found)[0][:2] == ("resource claim ns/c is used by 0 pods, and 256 may use it", 2)
+    assert causes(found)[0][:2] == ("resource claim ns/c is used by 0 pods, but at most 256 may use it", 2)
     assert found.roomy == 0
     assert shortage(session, gang, gang.pod_sets[0], 256, 0).roomy == 2
 

@@ -31,7 +31,7 @@ def test_parts_of_gpus_are_not_placed_on_divided_ones(
     session = world.plan()
     assert not of(session, Place)
     if plugins is None:
-        assert "GPUs that are divided by MIG" in only(session, Unschedulable).message
+        assert "GPUs divided by MIG" in only(session, Unschedulable).message
     world.node("node-1", labels={"nvidia.com/gpu.memory": "40000"})
     assert slots(only(world.plan(), Place)) == {"worker": ["node-1"]}
 

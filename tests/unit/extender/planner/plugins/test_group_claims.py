@@ -98,7 +98,7 @@ def test_a_claim_that_all_pods_share_counts_once(pods: int, kube_scheduler: dict
     world.group(pods, TEMPLATE)
     world.members(pods, template_use("t"), "made")
     assert (world.placed(), world.free("node-0")) == (placed, 0 if placed else 2)
-    for words in () if placed else ("claim ns/made was made for all pods of a PodGroup", "resourceClaimName"):
+    for words in () if placed else ("claim ns/made was created for all pods of a PodGroup", "resourceClaimName"):
         assert words in world.why(KEY)
 
 
@@ -163,7 +163,7 @@ def test_a_group_waits_until_its_claim_is_made(*, own: bool) -> None:
     world.group(2, TEMPLATE)
     world.members(2, template_use("t"))
     assert world.placed() == 0
-    assert "has not been made for its PodGroup yet" in world.why(KEY)
+    assert "has not been created for its PodGroup yet" in world.why(KEY)
     world.claim("made", asks(exactly()), owner_references=[OWNER])
     world.members(2, template_use("t"), "made")
     assert world.placed() == (0 if own else 2)

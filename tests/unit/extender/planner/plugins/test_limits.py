@@ -48,7 +48,7 @@ def test_no_user_has_more_than_the_queue_allows_each() -> None:
     assert waiting(session)["b"] == (
         "UserOverLimit",
         (
-            "user alice holds 16 of 16 nvidia.com/gpu that queue team allows per user; 8 more are asked; it starts "
+            "user alice holds 16 of 16 nvidia.com/gpu that queue team allows per user; 8 more are requested; it starts "
             "when other gangs of that user there end"
         ),
     )
@@ -264,7 +264,7 @@ def test_a_budget_that_is_used_up_lets_no_gang_start() -> None:
     assert waiting(session)["gpus"] == (
         "QueueOverBudget",
         (
-            "queue team has used its budget of 100 h of nvidia.com/gpu this month, and starts no gangs that ask for "
+            "queue team has used its budget of 100 h of nvidia.com/gpu this month, and starts no gangs that request "
             f"nvidia.com/gpu before {format_time(END)}; running gangs continue"
         ),
     )
@@ -319,7 +319,7 @@ def test_a_queue_whose_usage_was_left_out_waits_and_no_other(left_out: tuple[str
     assert waiting(session).keys() == waits
     for reason, message in waiting(session).values():
         assert reason == "QueueOverBudget"
-        assert "do not fit into ConfigMap muster-usage" in message
+        assert "not all usage fits into ConfigMap muster-usage" in message
     standing = budgets_of(session.snapshot, NOW, world.usage)["team"]
     assert standing.known is ("gpus" not in waits)
 
@@ -469,8 +469,8 @@ def test_a_gang_larger_than_its_limit_is_told_so() -> None:
     assert (reason, str(message)) == (
         "QueueOverCapability",
         (
-            "queue team may use 16 nvidia.com/gpu (capability), and 17 nvidia.com/gpu are asked for at once, which "
-            "never fit; ask for less, or raise its capability"
+            "queue team may use 16 nvidia.com/gpu (capability), and 17 nvidia.com/gpu are requested at once, which "
+            "never fit; request less, or raise its capability"
         ),
     )
-    assert told["hers"][1].endswith("17 more are asked; that never fits, so ask for less")
+    assert told["hers"][1].endswith("17 more are requested; that never fits, so request less")

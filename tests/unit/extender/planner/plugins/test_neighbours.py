@@ -72,7 +72,7 @@ def test_a_host_port_is_taken_per_protocol_and_address(
     if free:
         assert where(world.plan())["a"] == ["node-0"]
     else:
-        assert "1 host port 80 is taken" in waiting(world.plan())["a"][1]
+        assert "1 host port 80 is in use" in waiting(world.plan())["a"][1]
 
 
 def test_pods_with_a_host_port_never_share_a_node_and_hold_it_before_they_run() -> None:

@@ -156,7 +156,7 @@ def test_the_zone_labels_of_a_volume_count_on_nodes_that_have_some(
     ({"spec": {"storageClassName": "later"}}, ""),
     ({"meta": {"deletionTimestamp": "2027-01-15T08:00:00Z"}}, "claim ns/data is being deleted"),
     ({"annotations": {SELECTED_NODE: "node-9"}, "spec": {"storageClassName": "later"}},
-     "the volume of claim ns/data is being made elsewhere"),
+     "the volume of claim ns/data is being provisioned elsewhere"),
     ({"annotations": {SELECTED_NODE: "node-1"}, "spec": {"storageClassName": "later"}}, ""),
 ])  # fmt: skip
 def test_a_claim_that_is_not_bound(claim: dict[str, Any], cause: str) -> None:

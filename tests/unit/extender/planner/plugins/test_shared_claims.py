@@ -231,7 +231,7 @@ def test_a_claim_has_at_most_256_users(users: int, members: int, placed: int) ->
     session = world.plan()
     assert len(where(session)) == placed
     if not placed and users:
-        assert "resource claim ns/one is used by 254 pods, and 256 may use it" in waiting(session)["a"][1]
+        assert "resource claim ns/one is used by 254 pods, but at most 256 may use it" in waiting(session)["a"][1]
 
 
 def test_users_on_nodes_and_in_the_claim_are_counted_once() -> None:

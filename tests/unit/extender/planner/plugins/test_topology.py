@@ -180,8 +180,8 @@ def test_a_gang_that_no_domain_can_ever_hold_is_told_so_at_once() -> None:
     session = world.plan()
     (why,) = of(session, decisions.Unschedulable)
     assert why.message == (
-        "5 pods must be in one domain of level rack; b0/r0, the closest of 4, has room for 2: 3 short; even were all "
-        "nodes empty"
+        "5 pods must be in one domain of level rack; b0/r0, the closest of 4, has room for 2: 3 short; even if all "
+        "nodes were empty"
     )
     assert not of(session, decisions.AdmitGang)
 
@@ -372,4 +372,4 @@ def test_a_level_that_nobody_configured_is_a_label_all_the_same() -> None:
     session = world.plan()
     assert len({node[:2] for node in world.placed(key)["worker"]}) == 1
     (why,) = [each for each in of(session, decisions.Unschedulable) if each.gang.key == none]
-    assert why.message == "2 pods must be in one domain of level example.com/row, and no node is in one"
+    assert why.message == "2 pods must be in one domain of level example.com/row, but no node is in such a domain"

@@ -120,11 +120,11 @@ def test_a_gang_that_asks_in_vain_rests_ever_longer_while_the_next_one_has_its_t
     session = cluster.cycle(150)
     assert asking(session) == ["second-w-0", "second-w-1"]
     assert sentence(session, first).reason == IN_VAIN
-    assert "it pauses for 60 s before it asks again" in sentence(session, first).message
+    assert "it pauses for 60 s before the next request" in sentence(session, first).message
     both = ["first-w-0", "first-w-1", "second-w-0", "second-w-1"]
     assert sorted(asking(cluster.cycle(BACK_OFF_S))) == both, "who asks goes on beside one that may never get its nodes"
     session = cluster.cycle(300)
-    assert "it pauses for 120 s before it asks again" in sentence(session, first).message
+    assert "it pauses for 120 s before the next request" in sentence(session, first).message
     assert asking(cluster.cycle(BACK_OFF_S)) == ["second-w-0", "second-w-1"]
 
 
@@ -207,7 +207,9 @@ def test_the_queues_capability_bounds_what_is_asked_for() -> None:
     cluster.gang("small", 1)
     session = cluster.cycle()
     assert asking(session) == ["small-w-0"]
-    words = "no nodes are asked for: queue auto may use 16 nvidia.com/gpu (capability), uses 8, and 16 more are wanted"
+    words = (
+        "no nodes are requested: queue auto may use 16 nvidia.com/gpu (capability), uses 8, and 16 more are requested"
+    )
     assert sentence(session, "ns/large").message.endswith(words)
 
 

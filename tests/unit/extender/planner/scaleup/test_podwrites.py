@@ -75,7 +75,7 @@ def test_a_gang_that_has_only_begun_to_wait_is_silent() -> None:
 
 
 def test_the_minimum_asks_and_is_gated_again_when_the_turn_is_over() -> None:
-    """Those above it do not: no nodes are asked for them."""
+    """Those above it do not: no nodes are requested them."""
     talk = Talk()
     key = talk.gang("g", 3)
     said = talk.speak(talk.says(key, "no room", {"w": 2}))

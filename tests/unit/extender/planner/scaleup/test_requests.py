@@ -42,18 +42,18 @@ def request(age_s: float = 10.0, attempt: int = 1, changed_s: float = 1.0, **con
     (request(), "", " is not accepted yet", None),
     (request(Accepted="True"), "", " is accepted", None),
     (request(Accepted="True", Provisioned="False"), "ProvisioningRefused", " is refused: Why: so", None),
-    (request(Accepted="True", Provisioned="True"), "", " is provisioned, and its nodes are not there yet", None),
+    (request(Accepted="True", Provisioned="True"), "", " is provisioned, but its nodes do not exist yet", None),
     (request(Accepted="True", Failed="True"), "ProvisioningFailed", ": Failed: Why: so", NOW + 59),
     (request(Provisioned="True", BookingExpired="True"), "BookingExpired", ": BookingExpired: Why: so", NOW + 59),
     (request(Provisioned="True", CapacityRevoked="True"), "CapacityRevoked", ": CapacityRevoked: Why: so", NOW + 59),
     (request(Failed="False"), "", " is not accepted yet", None),
     (request(TIMEOUT_S - 1), "", " is not accepted yet", None),
-    (request(TIMEOUT_S), "ProvisioningTimedOut", LATE.format("no autoscaler has taken it up"), NOW + 60),
+    (request(TIMEOUT_S), "ProvisioningTimedOut", LATE.format("no autoscaler has processed it"), NOW + 60),
     (request(TIMEOUT_S + 7, Provisioned="False"), "ProvisioningTimedOut", LATE.format("Provisioned is False: Why: so"),
      NOW + 53),
-    (request(TIMEOUT_S, Provisioned="True"), "", " is provisioned, and its nodes are not there yet", None),
+    (request(TIMEOUT_S, Provisioned="True"), "", " is provisioned, but its nodes do not exist yet", None),
     (request(TIMEOUT_S, changed_s=TIMEOUT_S, Provisioned="True"), "",
-     " was provisioned more than 100 s ago without a start: others may ask", inf),
+     " was provisioned more than 100 s ago, but the gang has not started: other gangs may request nodes", inf),
 ])  # fmt: skip
 def test_an_answer_is_read(asked: ProvisioningRequest, reason: str, told: str, again_at: float | None) -> None:
     """The condition that ended a request precedes earlier ones; a provisioned gang keeps its request."""
@@ -153,7 +153,7 @@ def test_the_queue_decides_about_the_cost_of_nodes(
 
 
 @pytest.mark.parametrize(("notes", "words"), [
-    ({SCALE_UP: "yes"}, "muster.dev/scale-up is 'yes', and can be none, condition, provisioning-request"),
+    ({SCALE_UP: "yes"}, "muster.dev/scale-up is 'yes', but must be none, condition, provisioning-request"),
     (REQUEST | {SCALE_UP_TIMEOUT: "soon"}, "muster.dev/scale-up-timeout: 'soon' is not a duration"),
     (REQUEST | {SCALE_UP_PARAMETERS: "noRetry"}, "muster.dev/scale-up-parameters has 'noRetry'"),
     (REQUEST | {SCALE_UP_PARAMETERS: f"a={'x' * 256}"}, "muster.dev/scale-up-parameters has a value of 256 characters"),

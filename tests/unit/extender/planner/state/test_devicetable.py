@@ -51,7 +51,7 @@ CASES: dict[str, tuple[ClaimRef, str, tuple[int, int, int, int, str]]] = {
     "with devices": (ref("has"), "", (0, 0, 1, 1, "")),
     "not there": (ref("none"), "", (0, 0, 0, 0, "resource claim ns/none does not exist")),
     "being deleted": (ref("going"), "", (0, 0, 0, 0, "resource claim ns/going is being deleted")),
-    "full": (ref("full"), "", (0, 0, 0, 0, "is used by 256 pods, and no more can use one")),
+    "full": (ref("full"), "", (0, 0, 0, 0, "is used by 256 pods, the maximum for one claim")),
     "nearly full": (ref("nearly"), "", (0, 1, 1, 0, "")),
     "a template": (ref(template="two"), "", (2, 0, 0, 0, "")),
     "no template": (ref(template="none"), "", (0, 0, 0, 0, "template ns/none does not exist")),

@@ -191,14 +191,14 @@ def test_two_groups_of_one_name_are_set_aside_until_one_is_gone(world: Natives) 
     world.member(0)
     twin = PodGroup(metadata=world.meta("native.train"))
     world.state.on_pod_group(None, twin)
-    assert "are one gang by their names" in world.view(KEY).excluded
+    assert "have names of the same gang" in world.view(KEY).excluded
     world.state.on_pod_group(twin, None)
     assert (world.view(KEY).excluded, world.view(KEY).uid) == ("", "uid-train")
     world.state.on_pod_group(None, twin)
     world.state.native.on_group(native, None)
     assert (world.view(KEY).excluded, world.view(KEY).uid) == ("", twin.metadata.uid)
     world.native()
-    assert "are one gang by their names" in world.view(KEY).excluded
+    assert "have names of the same gang" in world.view(KEY).excluded
 
 
 BASIC: dict[str, Any] = {"schedulingPolicy": {"basic": {}}}
@@ -234,11 +234,11 @@ def test_a_part_of_groups_that_are_not_there_waits_for_them(world: Natives) -> N
     """They may say anything; those in a circle say nothing that could be followed."""
     world.native(parentCompositePodGroupName="all")
     world.member(0)
-    assert "CompositePodGroup all, which is not there" in world.view(KEY).excluded
+    assert "CompositePodGroup all, which does not exist" in world.view(KEY).excluded
     above = composite(world, "all")
     assert world.view(KEY).excluded == ""
     world.state.native.on_composite(above, None)
-    assert "which is not there" in world.view(KEY).excluded
+    assert "which does not exist" in world.view(KEY).excluded
     composite(world, "all", parentCompositePodGroupName="all")
     assert "CompositePodGroup all" in world.view(KEY).excluded
 

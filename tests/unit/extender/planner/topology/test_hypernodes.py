@@ -100,7 +100,7 @@ SHAPES: dict[str, tuple[list[Node | HyperNode], dict[str, tuple[str, ...]], dict
          hyper_node("c", 2, within("d")), hyper_node("d", 2, within("c"))],
         {"n0": ("b", "a")},
         {"a": ["TierOrder"], "b": ["TierOrder"], "c": ["TierOrder"] * 2, "d": ["TierOrder"] * 2},
-        {"a": "HyperNode b of tier 2 can not be a member of a of tier 1"},
+        {"a": "HyperNode b of tier 2 cannot be a member of a of tier 1"},
     ),
     "an unbalanced tree has the topmost domain of a tier or lower, as Volcano reads a highest tier": (
         [*nodes(3), hyper_node("leaf", 1, named("n0")), hyper_node("mid", 2, named("n1")),

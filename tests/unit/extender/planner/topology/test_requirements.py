@@ -104,7 +104,7 @@ def test_partitions_and_slices_that_cross_are_told() -> None:
     world = Racks(2, 2, 2)
     policy = SubGroupPolicy(name="worker", sub_group_size=4, network_topology=LEAF)
     world.asks("a", 12, 1, policies=[policy], template={SLICE_LEVEL: "rack", SLICE_SIZE: "6"})
-    assert "together by 6 and by 4" in waiting(world.plan())["a"][1]
+    assert "grouped by 6 and by 4" in waiting(world.plan())["a"][1]
 
 
 def test_each_wish_of_a_group_is_about_all_of_it() -> None:
@@ -147,7 +147,7 @@ def test_sub_groups_by_labels_and_slices_that_may_cross_are_told() -> None:
     world = Racks(2, 2, 1)
     switches(world)
     pairs(world, {SLICE_LEVEL: "rack", SLICE_SIZE: "2"})
-    assert "the labels of subGroupPolicy ask for different groups" in waiting(world.plan())["a"][1]
+    assert "the labels of subGroupPolicy request different groups" in waiting(world.plan())["a"][1]
 
 
 NAMES = ("gang", "priority", "proportion", "predicates", "topology", "network-topology-aware", "binpack", "nodeorder")

@@ -146,7 +146,7 @@ def test_a_pod_set_asks_for_64_different_things_at_most(different: int, *, refus
     key = world.asks("a", different)
     for rank in range(different):
         pod_with(world, key, rank, f"level-{rank}")
-    with pytest.raises(LimitError, match="ask for 65 different topologies") if refused else nullcontext():
+    with pytest.raises(LimitError, match="request 65 different topologies") if refused else nullcontext():
         request_of(world.view(key))
 
 
