@@ -93,7 +93,7 @@ class Committer:
         for release in decided(decisions.Release):
             request = session.inputs.provisioning.get(release.gang.uid)
             lift = partial(self._release, release.pod, release.node, release.epoch, consumption(request))
-            writes.start(Lane.PODS, "release", release.pod.uid, lift)
+            writes.start(Lane.PODS, "release", release.pod.uid, lift, namespace=release.pod.namespace)
         self._evictions.delete_all(session)
         self.repairs.carry_out(session)
         self._evictions.make_room(session)
@@ -110,9 +110,21 @@ class Committer:
         writes.all("provisioning-request", scaling.withdraw, decided(decisions.WithdrawRequest))
         writes.all("provisioning-request", scaling.request, decided(decisions.RequestNodes))
         for decision in decided(decisions.AnnotateEviction):
-            writes.start(Lane.WORDS, "annotation", decision.pod.uid, partial(scaling.report_eviction, decision))
+            writes.start(
+                Lane.WORDS,
+                "annotation",
+                decision.pod.uid,
+                partial(scaling.report_eviction, decision),
+                namespace=decision.pod.namespace,
+            )
         for condition in decided(decisions.SetCondition):
-            writes.start(Lane.WORDS, "condition", condition.pod.uid, partial(scaling.report, condition))
+            writes.start(
+                Lane.WORDS,
+                "condition",
+                condition.pod.uid,
+                partial(scaling.report, condition),
+                namespace=condition.pod.namespace,
+            )
 
     def _release(self, pod: PodRecord, node: str, epoch: int, consumed: Mapping[str, str]) -> None:
         """Pin a pod to its node and remove its gate; `consumed` is the provisioned request that the pod's gang uses."""

@@ -51,13 +51,17 @@ class NoticeWriter(Writer):
         """Start the writes of a cycle, and record Events on the workloads of the notified gangs."""
         notices = session.decided(decisions.SendNotice)
         for notice in notices:
-            self._writes.start(Lane.PODS, "notice", notice.pod.uid, partial(self._write_notice, notice))
+            self._writes.start(
+                Lane.PODS, "notice", notice.pod.uid, partial(self._write_notice, notice), namespace=notice.pod.namespace
+            )
         for notice in _of_each_gang(notices):
             words = reasons.placements.notified(notice.pods, notice.evict_at, notice.reason)
             self._events.noticed(notice.gang, words, kind=notice.evict_at)
         stays = session.decided(decisions.WithdrawNotice)
         for stay in stays:
-            self._writes.start(Lane.PODS, "notice", stay.pod.uid, partial(self._withdraw, stay))
+            self._writes.start(
+                Lane.PODS, "notice", stay.pod.uid, partial(self._withdraw, stay), namespace=stay.pod.namespace
+            )
         for stay in _of_each_gang(stays):
             self._events.withdrawn(stay.gang, reasons.placements.NOT_NEEDED, kind=_audience(stay.pod))
             self._count_notice(stay.gang.uid, _audience(stay.pod), "withdrawn")

@@ -1,7 +1,8 @@
 """Threads for the planner's writes: a cycle waits for some of them, and others continue during the next cycle.
 
 A cycle waits for placements and evictions, because the next cycle depends on them. All other writes (gates, statuses,
-conditions) are only started, so that slow responses do not delay other gangs. For each object, at most one write of a
+conditions) are only started, so that slow responses do not delay other gangs. Threads alternate between namespaces, so
+that the thousands of pods of one gang do not delay the gangs of other tenants. For each object, at most one write of a
 kind is in progress. A cycle does not repeat a write that was confirmed after the cycle's snapshot.
 """
 
@@ -9,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from enum import StrEnum
+from operator import attrgetter
 from typing import NamedTuple, Protocol, TypeVar
 
 import structlog
@@ -19,6 +21,7 @@ from extender.gangevents import GangEvents
 from extender.planner.state.gangs import GangView
 from muster.kube.client import Client
 from muster.kube.errors import APIError, BadRequest, Forbidden, Invalid, NamespaceEnds
+from muster.kube.workqueue import GroupQueue
 from muster.process.counters import from_zero
 from muster.resources.delays import doubled_s
 
@@ -54,6 +57,13 @@ class AboutGang(Protocol):
         """The gang that the decision is about."""
 
 
+class _Write(NamedTuple):
+    namespace: str
+    what: str
+    key: str
+    run: Callable[[], None]
+
+
 D = TypeVar("D", bound=AboutGang)
 _THREADS = {Lane.DECISIONS: 16, Lane.PODS: 16, Lane.WORDS: 8}
 
@@ -69,6 +79,7 @@ class Writes:
         self._monotonic_s = monotonic_s
         self._pools = {lane: ThreadPoolExecutor(threads, lane.value) for lane, threads in _THREADS.items()}
         self._lock = threading.Lock()
+        self._waiting = {lane: GroupQueue[_Write](attrgetter("namespace")) for lane in _THREADS}
         self._under_way: dict[str, Future[None]] = {}
         self._answered: set[str] = set()
         """Names of writes that were confirmed after the last snapshot was taken, which does not contain them."""
@@ -98,8 +109,12 @@ class Writes:
 
         list(self._pools[Lane.DECISIONS].map(one, items))
 
-    def start(self, lane: Lane, what: str, key: str, write: Callable[[], None]) -> None:
+    def start(
+        self, lane: Lane, what: str, key: str, write: Callable[[], None], *, namespace: str | None = None
+    ) -> None:
         """Run `write` soon, unless a write of this name has just failed, is in progress, or is newer than the snapshot.
+
+        `namespace` is the namespace of the written object; by default it is the first part of the key.
 
         If a write of this name is in progress or newer than the snapshot, a new cycle is requested after its response.
         """
@@ -112,7 +127,9 @@ class Writes:
                 return
             late = name in self._answered
             if not late:
-                self._under_way[name] = self._pools[lane].submit(self._run, what, key, write)
+                one = _Write(key.partition("/")[0] if namespace is None else namespace, what, key, write)
+                self._waiting[lane].add(one)
+                self._under_way[name] = self._pools[lane].submit(self._run_next, lane)
         if late:
             self._wake()
 
@@ -129,6 +146,16 @@ class Writes:
         for pool in self._pools.values():
             pool.shutdown(wait=False, cancel_futures=True)
         self.settled(STOP_S)
+
+    def _run_next(self, lane: Lane) -> None:
+        """Run the oldest write of the namespace that has waited longest; each started write causes one such call."""
+        with self._lock:
+            one = self._waiting[lane].next_key()
+        try:
+            self._run(one.what, one.key, one.run)
+        finally:
+            with self._lock:
+                self._waiting[lane].done(one)
 
     def _run(self, what: str, key: str, write: Callable[[], None]) -> None:
         try:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from extender.writes import REFUSED_MOST_S, RETRY_S, Lane, Writes
+from extender.writes import _THREADS, REFUSED_MOST_S, RETRY_S, Lane, Writes
 from muster.kube.errors import APIError, Conflict, Invalid
 
 WAIT_S = 10.0
@@ -57,6 +57,21 @@ def test_a_slow_write_holds_up_nobody(desk: Desk, answer: threading.Event) -> No
     desk.start("slow", lambda: assert_set(answer))
     desk.start("other", done.set)
     assert done.wait(WAIT_S)
+
+
+def test_many_writes_of_a_namespace_delay_none_of_others(desk: Desk, answer: threading.Event) -> None:
+    """The threads are busy with those of one namespace, of which hundreds wait; the other one's is next."""
+    threads = _THREADS[Lane.PODS]
+    for number in range(threads):
+        desk.start(f"eve/busy-{number}", lambda: assert_set(answer))
+    for number in range(500):
+        desk.start(f"eve/{number}")
+    desk.start("ada/one")
+    desk.writes.start(Lane.PODS, "release", "uid", partial(desk.written.append, "ada/pod"), namespace="ada")
+    answer.set()
+    written = desk.settled()
+    assert len(written) == 502
+    assert {"ada/one", "ada/pod"} <= set(written[: 2 * threads])
 
 
 def test_one_thing_is_not_written_twice_at_once(desk: Desk, answer: threading.Event) -> None:
