@@ -137,8 +137,9 @@ class _Branch:
         for child in self.below:
             if isinstance(child, _Branch):
                 child.settle()
-        there = [(position, child) for position, child in enumerate(self.below) if child.head is not None]
-        self._heap = [(self._key(child, alone=len(there) == 1), position, child) for position, child in there]
+        there = [child for child in self.below if child.head is not None]
+        alone = len(there) == 1  # it is never compared
+        self._heap = [(() if alone else self._key(child), place, child) for place, child in enumerate(there)]
         heapq.heapify(self._heap)
         self._take_first()
 
@@ -148,17 +149,15 @@ class _Branch:
         first.advance()
         if first.head is None:
             heapq.heappop(self._heap)
-        else:
-            key = self._key(first, alone=len(self._heap) == 1)
-            heapq.heapreplace(self._heap, (key, position, first))
+        elif len(self._heap) > 1:
+            heapq.heapreplace(self._heap, (self._key(first), position, first))
         self._take_first()
 
     def _take_first(self) -> None:
         self.head = self._heap[0][2].head if self._heap else None
 
-    def _key(self, child: "_Leaf | _Branch", *, alone: bool) -> Key:
-        """Return the sort key of a child with gangs; a child that is alone is not compared."""
-        if alone or child.head is None:
+    def _key(self, child: "_Leaf | _Branch") -> Key:
+        if child.head is None:
             return ()
         return self._ordering.compared(child.head) if self._mixed else self._ordering.queue(child.queue, child.head)
 
