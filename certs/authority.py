@@ -109,7 +109,7 @@ class Authority:
 
 
 def _write_file(file: Path, content: bytes, *, mode: int) -> None:
-    """Replace the file atomically; it has the right mode from the start."""
+    """Replace a file atomically, so that readers never see partial content or a wrong mode."""
     new = file.with_name(f".{file.name}.new")
     new.unlink(missing_ok=True)
     new.touch(mode=mode)

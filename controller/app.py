@@ -168,6 +168,6 @@ class Controller:
         return handle
 
     def _left_out(self, obj: Object, why: str) -> None:
-        """Report to the owner that an object is not managed."""
+        """Report in an Event that Muster ignores an object."""
         if self._leading.is_set():
             self._recorder.event(obj, "Warning", "LeftOut", f"Muster ignores this {obj.kind}: {why}")

@@ -71,7 +71,7 @@ class KindController(KeyController, Generic[T]):
         return self._written.newest(key, self.cache.store.get(key))
 
     def patched(self, obj: T, patch: Mapping[str, Any]) -> T:
-        """Write this merge patch of the status if there is any; return the object.
+        """Write this merge patch of the status, unless it is empty; return the resulting object.
 
         Raise Conflict if the object has changed.
         """

@@ -90,5 +90,5 @@ def owned_by(meta: ObjectMeta, uid: str) -> bool:
 
 
 def owner_text(meta: ObjectMeta) -> str:
-    """Return the controller of an object, for a sentence about the object: `belongs to Job train`, `has no owner`."""
+    """Return a phrase about the controller of an object, such as `belongs to Job train`; `has no owner` without one."""
     return f"belongs to {meta.controller.kind} {meta.controller.name}" if meta.controller else "has no owner"

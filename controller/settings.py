@@ -29,7 +29,7 @@ class ControllerSettings(Settings, frozen=True, kw_only=True):
     """HTTP port of /metrics, /healthz and /readyz."""
     workers: Annotated[int, Meta(ge=1, le=256)] = 3
     """Number of threads that process Jobs; a Job is processed by one thread at a time. More threads help if the API
-    server is far away, because they mostly wait for it."""
+    server is far away, because threads mostly wait for its responses."""
     lease_name: str = names.CONTROLLER_LEASE
     """Lease of the leading controller."""
     lease_namespace: str = names.SYSTEM_NAMESPACE

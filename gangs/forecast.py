@@ -50,7 +50,10 @@ def with_starts(rows: Sequence[GangRow], cluster: ForecastCluster | None, now: f
 
 
 def unknown_text(waiting: Sequence[GangRow], cluster: ForecastCluster) -> str:
-    """Return why no start is known, and what would help; empty if none waits or a waiting gang has a known start."""
+    """Return a text that explains why no start is known, and what would help.
+
+    Return "" if no gang waits, or if the start of at least one waiting gang is known.
+    """
     if not waiting or any(row.earliest_start for row in waiting):
         return ""
     if not any(row.needs_room for row in waiting):

@@ -64,7 +64,7 @@ def container_of(pod: Pod, wanted: str | None = None) -> str:
 
 
 def begun(pods: Iterable[Pod]) -> list[Pod]:
-    """Return the pods that may have a log, because they have been started."""
+    """Return the pods that have been started, and may therefore have a log."""
     return [pod for pod in pods if pod.status.phase in {"Running", "Succeeded", "Failed"}]
 
 

@@ -133,7 +133,7 @@ def owners(pods: Iterable[Pod]) -> set[str]:
 
 
 def means_muster(job: IndexedJob) -> bool:
-    """Return True if a key on the Job or its pods requests something from Muster and the user has not opted out."""
+    """Return True if a label or annotation of the Job or its pods requests something from Muster, and none opts out."""
     template = _template(job)
     if "false" in {each.labels.get(names.MANAGED) for each in (job.metadata, template)}:
         return False

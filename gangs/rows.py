@@ -312,7 +312,7 @@ def _of_plain_job(job: IndexedJob, namespace: Namespace | None, refusals: plainj
 
 
 def _held(kind: WorkloadKind, workload: JSON, namespaces: Mapping[str, Namespace]) -> GangRow:
-    """Return the row of a held workload, with the number of pods that it had before."""
+    """Return the row of a held workload, with the number of pods that it had before it was held."""
     meta = plainjobs.metadata_of(workload)
     return structs.replace(
         _bare(OwnerReference.to(kind.resource, meta), meta, "Suspended", released_by(meta.name)),
@@ -322,7 +322,7 @@ def _held(kind: WorkloadKind, workload: JSON, namespaces: Mapping[str, Namespace
 
 
 def _in_namespace(row: GangRow, namespace: Namespace | None) -> GangRow:
-    """Return the row with the reason "the namespace is being deleted", if that prevents the creation of pods."""
+    """Return the row of a gang, or the row with the reason that the deletion of the namespace prevents new pods."""
     if row.state not in {*WAITING, "Suspended"} or not (namespace and namespace.metadata.deletion_timestamp):
         return row
     why = f"namespace {row.namespace} is being deleted"

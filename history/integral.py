@@ -96,9 +96,9 @@ def integrate(
 
 
 def by_queue(whole: TimeSpan[K], moves: Iterable[tuple[int, str]], key: Callable[[str], K]) -> Iterator[TimeSpan[K]]:
-    """Yield the parts of a span by queue (`Charge.moves`); the last part has the span's own key.
+    """Divide a span at the queue moves of its gang (`Charge.moves`), and yield the parts.
 
-    `key` returns the key of a queue.
+    The last part has the span's own key; `key` returns the key for an earlier queue.
     """
     begin, end = whole.begin, whole.end
     for until, queue in moves:

@@ -103,7 +103,10 @@ def unseen(entries: Entries, uids: Iterable[str], since: int, until: int) -> int
 
 
 def _run_of_pod(entries: Entries, pod: RecordedPod, moment: ObservationTime) -> GangRun | None:
-    """Return the run of a pod; None for pods of other schedulers, and for unbound pods without a PodGroup."""
+    """Return the run to which a pod belongs.
+
+    Return None for pods of other schedulers, and for pods without a PodGroup that have no node yet.
+    """
     name = pods.belongs(pod)
     if name is None:
         return None
@@ -116,7 +119,10 @@ def _run_of_pod(entries: Entries, pod: RecordedPod, moment: ObservationTime) -> 
 
 
 def _without_group(entries: Entries, pod: RecordedPod, key: str, moment: ObservationTime) -> GangRun:
-    """Return the run of a pod whose PodGroup was never seen: each owner and queue, or else each pod, has one run."""
+    """Return the run of a pod whose PodGroup was never observed.
+
+    Pods of the same owner and queue share a run; a pod without an owner has its own.
+    """
     meta, owner, queue = pod.metadata, pod.metadata.controller, pods.queue_of(pod)
     identity = f"{meta.namespace}/{clean(owner.uid, UID_CHARS) if owner else meta.uid}"
     gang = entries.gangs.get(entries.of_owner.get(identity, identity)) or RecordedGang(

@@ -42,7 +42,10 @@ _SHAPES: Final = 4096
 
 @lru_cache(_SHAPES)
 def vector_of(text: str) -> Vector:
-    """Return amounts from JSON; equal texts give the same object, which readers must not change."""
+    """Parse amounts from JSON.
+
+    Equal texts give the same object, which callers must not change.
+    """
     return _VECTOR.decode(text)
 
 
@@ -97,7 +100,7 @@ class MemberEnd(StrEnum):
 
 
 class RecordedGang(msgspec.Struct, kw_only=True):
-    """A gang across all its runs; a Job that restarts gets another PodGroup but remains the same gang."""
+    """A gang across all its runs. A Job that restarts gets a new PodGroup, but remains the same gang."""
 
     id: str
     """Namespace, UID of the workload and name of the PodGroup; the PodGroup's UID if it has no owner.
@@ -158,7 +161,7 @@ class LastSeen(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Text about the first member that has failed since the last placement was planned."""
     evicted_at: str = ""
     together: dict[What, int] = {}
-    """Maps a kind of event that stands for several members to the epoch of the last one."""
+    """Maps a kind of event that is recorded once per placement to the epoch of its last event."""
     facts: Facts | None = None
     """Facts about the state from the PodGroup; None for pods without a PodGroup."""
     happened: int = 0
@@ -230,7 +233,8 @@ class Holding(Charge, kw_only=True):
     saved: int | None = None
     """Time of the gang's last checkpoint before the end."""
     within: int = 0
-    """Uncertainty in milliseconds; unobserved events are only known to the second."""
+    """Uncertainty of the end in milliseconds: the time of an event that was not observed is only known to the
+    second."""
 
 
 class GangEventRow(msgspec.Struct, kw_only=True, frozen=True):

@@ -28,7 +28,7 @@ from muster.kube.reflector import Reflector
 log = structlog.get_logger(__name__)
 
 KINDS: Final[tuple[Resource[Any], ...]] = (RECORDED_JOBS, POD_GROUPS, PLACEMENTS, RECORDED_PODS)
-"""Kinds in the order of processing a full list: kinds that others refer to come first."""
+"""Recorded kinds, in the order in which complete lists are processed: kinds to which others refer come first."""
 
 
 WAIT_S: Final = 10.0

@@ -41,9 +41,10 @@ _TIMEOUT_S = 5.0
 
 
 class Publisher:
-    """Writes the ConfigMap if a holding has begun or ended since the last write; readers add current holdings.
+    """Writer of the ConfigMap, which is written if a holding has begun or ended since the last write.
 
-    The ConfigMap is also written from time to time without a change, because it may have been deleted or overwritten.
+    Readers add the usage of current holdings. The ConfigMap is also written from time to time without a change, because
+    it may have been deleted or overwritten.
     """
 
     def __init__(self, client: Client, namespace: str, clock_s: Callable[[], float] = time.time) -> None:
@@ -100,7 +101,7 @@ class Publisher:
 
 
 def held(recorder: HistoryRecorder) -> Iterator[TimeSpan[str]]:
-    """Return all current holdings by queue, from a copy, because the recorder changes them."""
+    """Return the current holdings by queue, copied first, because the recorder changes them in the meantime."""
     return spans_of([*recorder.entries.holdings.values()])
 
 
@@ -112,7 +113,7 @@ class UsageCounters(Collector):
         self._clock_s = clock_s
 
     def collect(self) -> Iterator[CounterMetricFamily]:
-        """Yield the current values of both counters."""
+        """Yield the counters of held and of used resource-seconds, with their current values."""
         of_held = CounterMetricFamily(
             "muster_history_held_seconds",
             "Unit-seconds that members have held this month; reset to 0 each month",

@@ -294,7 +294,7 @@ class HistoryRecorder:
             log.error("history was not written; the write is retried", why=str(error))
         self._trouble = str(error)
         if self.feed.observations.qsize() > MOST_QUEUED:
-            raise RuntimeError(f"more than {MOST_QUEUED} observations wait for the store, which fails: {error}")
+            raise RuntimeError(f"more than {MOST_QUEUED} observations are waiting for the store, which fails: {error}")
         self._stopping.wait(_AGAIN_S)
 
     def _now(self) -> int:

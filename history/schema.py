@@ -21,12 +21,12 @@ _ID: Final = BigInteger().with_variant(Integer, "sqlite")
 
 
 def _texts(**chars: int) -> Iterator[Column[str]]:
-    """Yield text columns, each with its maximum number of characters."""
+    """Yield a text column for each name, with its maximum number of characters."""
     return (Column(name, String(most), nullable=False) for name, most in chars.items())
 
 
 def _columns(type_: Any, *names: str, nullable: bool = False) -> Iterator[Column[Any]]:
-    """Yield columns of one type."""
+    """Yield a column of this type for each name."""
     return (Column(name, type_, nullable=nullable) for name in names)
 
 

@@ -85,7 +85,8 @@ def days_of(window: ReadWindow) -> list[ColumnElement[bool]]:
 
 
 _CHARGED: Final = ("queue", "user")
-"""Fields of a key that each row contains itself; for rows of earlier versions, the values come from the gang."""
+"""Fields of a key that are columns of each row. In rows of earlier versions they are empty, so the gang's values
+count."""
 
 
 _Owners = dict[str, tuple[Key, int]]
@@ -197,7 +198,10 @@ def visible(scope: Scope, table: Table) -> list[ColumnElement[bool]]:
 
 
 def of_keys(table: Table, keys: Sequence[str]) -> ColumnElement[bool]:
-    """Return the condition for ended runs by UID, or for holdings by UID of pod (for spare slots, of run)."""
+    """Return the condition for ended rows with these keys: the UIDs of runs, or the UIDs of holdings' pods.
+
+    The key of a holding of spare slots contains the run's UID.
+    """
     mine: ColumnElement[bool] = RUNS.c.uid.in_(keys)
     if table is HOLDINGS:
         mine = HOLDINGS.c.pod.in_(keys) | (HOLDINGS.c.run.in_(keys) & (HOLDINGS.c.node == ""))

@@ -44,7 +44,7 @@ def not_known() -> Budgeted | None:
 
 
 def rank(budgeted: Budgeted | None, queue: str, resource: str) -> tuple[int, str]:
-    """Return the order of a queue's resources: resources of budgets, GPUs, standard resources, others by name."""
+    """Return a sort key for a queue's resources: resources of budgets, GPUs, standard ones, then others by name."""
     if budgeted is not None and resource in budgeted.get(queue, ()):
         return 0, resource
     return (1 if is_gpu(resource) or resource in _STANDARD else 2), resource

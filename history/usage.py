@@ -69,7 +69,7 @@ def usage(
     namespace: str | None = None,
     queue: str | None = None,
 ) -> list[UsageRow]:
-    """Return the usage over [since, until) that a caller may see, grouped by any of KEYS.
+    """Return the usage in [since, until) that a caller may see, grouped by some of KEYS.
 
     Raise ValueError for an unknown key.
 

@@ -92,7 +92,10 @@ def _names(kind: WorkloadKind) -> tuple[str, ...]:
 def _named(
     client: Client, namespace: str, kinds: Iterable[WorkloadKind], name: str
 ) -> tuple[list[Target], list[WorkloadKind]]:
-    """Return the workloads of this name that belong to no other workload, and the kinds that the user may not read."""
+    """Return the workloads of this name that belong to no other workload.
+
+    Also return the kinds that the user may not read.
+    """
     found, forbidden = list[Target](), list[WorkloadKind]()
     for kind in kinds:
         try:

@@ -63,7 +63,7 @@ def main(source: Path | None, *, check: bool, release: bool) -> None:
 
 
 def released_files() -> dict[Path, str]:
-    """Return the texts with which later CRDs are compared, by path."""
+    """Return the files that record a release, by path; later CRDs and names must be compatible with them."""
     crds = {
         RELEASED / f"{path.stem}.txt": "\n".join(as_lines(document(path))) + "\n"
         for path in sorted((ROOT / CRDS).glob("*.yaml"))
@@ -89,7 +89,10 @@ def generated_files(core: Mapping[str, Any]) -> dict[Path, str]:
 
 
 def differences(root: Path, wanted: Mapping[Path, str]) -> list[Path]:
-    """Return the files that are missing or differ, and stray files among the CRDs; paths are relative to `root`."""
+    """Return the generated files that are missing or differ, and other files in the folder of CRDs.
+
+    Paths are relative to `root`.
+    """
     stray = {path.relative_to(root) for path in (root / CRDS).glob("*")} - wanted.keys()
     there = {path: (root / path).read_bytes() for path in wanted if (root / path).is_file()}
     changed = {path for path, text in wanted.items() if there.get(path) != text.encode()}

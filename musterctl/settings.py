@@ -41,7 +41,7 @@ def process_of(text: str) -> str:
     kinds = {each.KIND: name for name, each in PROCESSES.items()}
     kind = document.get("kind")
     if kind not in kinds:
-        raise SettingsError([f"kind: there is no {kind!r}; there are {', '.join(kinds)}"])
+        raise SettingsError([f"kind: {kind!r} is not a kind of settings; valid kinds are {', '.join(kinds)}"])
     return kinds[kind]
 
 

@@ -47,7 +47,7 @@ class Target(NamedTuple):
 
     @property
     def owner(self) -> str:
-        """The workload that controls this workload and whose verbs change it; "" if no workload does."""
+        """The workload that controls this one, so that verbs must be applied to it instead; "" if there is none."""
         above = msgspec.convert(self.workload, Object).metadata.controller
         row = row_of(above)
         return row.resource.reference(above.name) if above and row and above.kind not in MAKERS else ""

@@ -62,11 +62,14 @@ class LocalCallers:
         return ""
 
     def account_of(self, request: Request) -> str:
-        """Return the account of the only caller; HTTPException for others."""
+        """Return the account of the only user; raise HTTPException for a request without the key."""
         return self.caller_of(request).account
 
     def caller_of(self, request: Request) -> Caller:
-        """Return the user who has started the page; HTTPException for others, or if they may no longer see anything."""
+        """Return the user who has started the page, with their rights.
+
+        Raise HTTPException for a request without the key, or if the user may no longer see anything.
+        """
         if not hmac.compare_digest(request.cookies.get(self._cookie, "").encode(), self._key.encode()):
             raise HTTPException(
                 HTTPStatus.UNAUTHORIZED,

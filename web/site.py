@@ -99,7 +99,7 @@ class Assets:
 
     @cached_property
     def scripts(self) -> Markup:
-        """Return the elements that load the scripts; empty if these are not installed."""
+        """Return the HTML elements that load the scripts; "" if the scripts are not installed."""
         return Markup("\n").join(
             Markup('<script src="/static/{}" integrity="{}" defer></script>').format(name, self.integrity(name))
             for name in (LIVE if self.live else ())
@@ -107,7 +107,7 @@ class Assets:
 
     @cached_property
     def style(self) -> Markup:
-        """Return the element that loads the style."""
+        """Return the HTML element that loads the style sheet."""
         name = "muster.css"
         return Markup('<link rel="stylesheet" href="/static/{}" integrity="{}">').format(name, self.integrity(name))
 
@@ -148,7 +148,7 @@ def _with(row: rows.GangRow, known: rows.GangRow | None) -> rows.GangRow:
 
 
 class Site:
-    """One page server."""
+    """State of a page server, which its pages share."""
 
     def __init__(
         self,

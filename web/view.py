@@ -71,7 +71,7 @@ class View:
         return {each.metadata.name: each for each in self._caches.all(QUEUES)} if self._caller.queues else {}
 
     def own_queues(self) -> list[OwnQueue]:
-        """Return the data about queues that the gangs visible to the caller contain."""
+        """Return data about the queues of the gangs that the caller may see, taken from these gangs."""
         return own_queues(self._groups())
 
     def nodes(self) -> Sequence[Node]:

@@ -91,7 +91,7 @@ _SERVICES = Resource("", "v1", "services", "Service", _Service)
 
 
 class Services:
-    """The Services of the cluster, read on demand: few workloads name one, and often a new one."""
+    """Look-up of Services, without a cache, because few workloads name a Service, and such a Service is often new."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -99,14 +99,17 @@ class Services:
     def cluster_ip(self, name: str, namespace: str) -> str | None:
         """Return the address of a Service: "None" for a headless one, None if the Service does not exist.
 
-        APIError if unknown.
+        Raise APIError if the look-up fails.
         """
         found = read_live(self._client, _SERVICES, name, namespace)
         return found.spec.cluster_ip if found else None
 
 
 def read_live(client: Client, resource: Resource[T], name: str, namespace: str = "") -> T | None:
-    """Return the current object from the API server, or None if it does not exist; APIError if this is not known."""
+    """Return the current object from the API server, or None if it does not exist.
+
+    Raise APIError if the API server does not answer the question.
+    """
     timeout_s = review.time_left()
     count_question()
     try:
@@ -147,7 +150,7 @@ def _class_and_number(exact: ExactDeviceRequest) -> ExactDeviceRequest:
 
 
 class Rights(_Remembering):
-    """The rights of users, from the API server's authorizers."""
+    """Checks of users' rights, by SubjectAccessReviews."""
 
     def allows(self, user: admission.UserInfo, action: reviews.ResourceAttributes) -> bool:
         """Return True if the user may perform the action; raises APIError if this cannot be determined.

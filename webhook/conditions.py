@@ -158,7 +158,7 @@ RELABELLED: Final = (
     ("asks-for-muster", _has_muster_label("object.metadata")),
     ("labels-change", f"request.operation == 'CREATE' || {_OTHER_LABELS}"),
 )
-"""Condition for namespaces whose Muster labels may be new."""
+"""Conditions for namespaces with a label of Muster that are new, or whose labels have changed."""
 
 
 def template_labelled(kind: WorkloadKind) -> str:

@@ -177,7 +177,7 @@ def _resolved(group: _WrittenGroup, path: str, errors: list[FieldError]) -> Reso
 def _members(
     group: _WrittenGroup, path: str, errors: list[FieldError]
 ) -> tuple[Sequence[str], Sequence[tuple[str, str]]]:
-    """Return the namespaces and the annotations of the group's pods."""
+    """Return the namespaces and the annotations by which a group selects its pods."""
     if group.object is None:
         return (), [(GROUP_ANNOTATION, group.resource_group)]
     key, values = group.object.key, group.object.value

@@ -27,7 +27,7 @@ Runtime = TrainingRuntime | ClusterTrainingRuntime
 
 
 class QueueTreeView(Protocol):
-    """The queues of the cluster, as a tree."""
+    """Look-up of the cluster's queues, which form a tree."""
 
     def get(self, name: str) -> Queue | None:
         """Return a queue, or None if it does not exist; raise APIError if the look-up fails."""
@@ -66,7 +66,7 @@ class NamespaceQueues:
 
     @property
     def namespace_labels(self) -> Mapping[str, str]:
-        """The labels of the namespace; APIError if they are unknown."""
+        """The labels of the namespace; APIError if the look-up fails."""
         if self._labels is None:
             self._labels = self._namespaces.metadata(self._namespace).labels
         return self._labels
@@ -89,10 +89,13 @@ class NamespaceQueues:
 
 
 class Owners(Protocol):
-    """The owners of pods, which determine the number of ranks."""
+    """Look-up of the owners of pods; the owner determines how many ranks a gang has."""
 
     def find(self, source: Resource[Any], namespace: str, owner: OwnerReference) -> Object | None:
-        """Return the owner with the UID of the reference, or None if it was deleted; APIError if this is unknown."""
+        """Return the owner with the UID of the reference, or None if it was deleted.
+
+        Raise APIError if the look-up fails.
+        """
 
 
 class Namespaces(Protocol):
@@ -107,10 +110,10 @@ class Namespaces(Protocol):
 
 
 class TrainingRuntimes(Protocol):
-    """The runtimes of Kubeflow Trainer that TrainJobs refer to."""
+    """Look-up of the Kubeflow Trainer runtimes to which TrainJobs refer."""
 
     def find(self, reference: RuntimeRef, namespace: str) -> Runtime | None:
-        """Return the referenced runtime, or None if it does not exist; APIError if this is unknown."""
+        """Return the referenced runtime, or None if it does not exist. Raise APIError if the look-up fails."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,13 +143,19 @@ class Lookups:
 
 
 def controller_of(meta: ObjectMeta, namespace: str, owners: Owners) -> Object | None:
-    """Return the controller of a pod; None if there is none or it was deleted, OwnerError if its pods have no ranks."""
+    """Return the controller of a pod, or None if the pod has none or it was deleted.
+
+    Raise OwnerError if pods of such a controller have no ranks.
+    """
     source, reference = source_of(meta), meta.controller
     return owners.find(source, namespace, reference) if source and reference else None
 
 
 def known_controller(meta: ObjectMeta, namespace: str, owners: Owners) -> Object | None:
-    """Return the controller of a pod; None if it cannot be read or its pods have no ranks."""
+    """Return the controller of a pod.
+
+    Return None if it cannot be read, or if its pods have no ranks.
+    """
     with suppress(APIError, OwnerError):
         return controller_of(meta, namespace, owners)
     return None

@@ -74,7 +74,7 @@ class Patch:
 
 
 def _fits(document: Any, path: tuple[Part, ...]) -> bool:
-    """Return True if all parents in the document are maps, or lists for indexes."""
+    """Return True if each parent on the path has the right type: a list if an index follows, otherwise a map."""
     value = document
     for part in path:
         if value is None or part == "-":

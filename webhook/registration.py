@@ -184,7 +184,7 @@ def _mutating(groups: Sequence[ResourceGroup]) -> list[_Webhook]:
 
 
 def routes_of(group: str, plural: str) -> list[str]:
-    """Return the routes for new objects of a kind, each once; mutating routes come first."""
+    """Return the paths to which the API server sends new objects of a kind, each once; mutating paths come first."""
     entries = [entry for entry in (*_MUTATING, *_validating("")) if "CREATE" in entry.operations]
     matching = [entry.route for entry in entries if (entry.resource.group, entry.resource.plural) == (group, plural)]
     return list(dict.fromkeys(matching))

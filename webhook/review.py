@@ -171,7 +171,7 @@ def generic(raw: msgspec.Raw) -> dict[str, Any]:
 
 
 def answer(request: admission.AdmissionRequest, verdict: ReviewVerdict) -> bytes:
-    """Return the review with the verdict, for the API server."""
+    """Return the response for the API server: the review with the handler's verdict."""
     warnings = [warning[:_MOST_OF_A_WARNING] for warning in verdict.warnings[:MOST_WARNINGS]] or None
     response = admission.AdmissionResponse(uid=request.uid, allowed=not verdict.errors, warnings=warnings)
     if verdict.errors:

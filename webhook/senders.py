@@ -47,9 +47,8 @@ class Senders:
         self._now_s = monotonic_s
         self._lock = threading.Lock()
         self._left: OrderedDict[tuple[str, ...], tuple[float, float]] = OrderedDict()
-        """Maps an address, or an address and a user, to the remaining requests and the time of the count, least recent
-        first.
-        """
+        """The remaining requests of each address, and of each user at an address, with the time of the count; least
+        recent first."""
 
     @contextmanager
     def review(self, peer: str, request: AdmissionRequest) -> Iterator[None]:

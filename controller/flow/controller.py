@@ -186,7 +186,7 @@ class JobFlows(KindController[JobFlow]):
             self.patched(job_flow, difference(job_flow.status, replace(job_flow.status, state=state)))
 
     def _is_new(self, job_flow: JobFlow, jobs: Mapping[str, Job]) -> bool:
-        """Return True for a JobFlow whose first status would only report that it waits."""
+        """Return True if a JobFlow is so new that its first status would only report that it waits."""
         created = readable_time(job_flow.metadata.creation_timestamp) or 0.0
         return not (jobs or job_flow.status.state.phase) and self._wall_s() - created < FIRST_S
 

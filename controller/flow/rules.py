@@ -63,7 +63,10 @@ def phases(job_flow: JobFlow, jobs: Jobs) -> dict[str, Phase]:
 
 
 def is_forgotten(job_flow: JobFlow, job: Job) -> bool:
-    """Return True if the step would run again if this ended Job were deleted."""
+    """Return True if the step of this ended Job would run again if the Job were deleted.
+
+    In this case, the JobFlow's status does not record the end of the Job yet.
+    """
     meta, status = job_flow.metadata, job_flow.status
     mine = job.metadata.controller
     if mine is None or mine.uid != meta.uid or meta.deletion_timestamp:
@@ -98,7 +101,7 @@ def due(job_flow: JobFlow, jobs: Jobs) -> list[Flow]:
 
 
 def _is_met(flow: Flow, state: Phase | None, job: Job | None) -> bool:
-    """Return True if other steps need not wait for a step: it is completed, or its tasks satisfy the probe."""
+    """Return True if steps that depend on this step may start: it is completed, or its tasks satisfy the probe."""
     probe = flow.depends_on.probe if flow.depends_on else None
     return state == "Completed" or bool(job and probe and _reached(job, probe.task_status_list))
 

@@ -40,8 +40,8 @@ REFUSED_S = 5.0
 _WANTS_NONE = "the workload needs no pods: it is suspended, or scaled to 0"
 
 Fit = tuple[str, int, int, str]
-"""The state of a gang for which its PodGroup is up to date: UID, numbers of pods and of succeeded pods, and newest
-pod."""
+"""State of a gang's pods: UID, numbers of pods and of succeeded pods, and newest pod. While it is the same, the
+PodGroup is up to date."""
 
 
 class PodGroups(KeyController):
@@ -304,7 +304,7 @@ class PodGroups(KeyController):
             self._recorder.event(structs.replace(pod, api_version="v1", kind="Pod"), "Warning", "PodGroupMissing", why)
 
     def _of_group(self, group: PodGroup) -> tuple[Object | None, GangRules | None]:
-        """Return the owner of a PodGroup, and the rules by which a gang of an owner of this kind ends."""
+        """Return the owner of a PodGroup, and the rules for when the gang of such an owner has ended."""
         ref = group.metadata.controller
         kind = row_of(ref)
         if kind is None or kind.world is None:

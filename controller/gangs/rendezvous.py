@@ -151,7 +151,7 @@ class Rendezvous(KeyController):
         return self._controller(pod)
 
     def _controller(self, pod: Pod) -> Object | None:
-        """Return the controller of the pod, if its kind gives pods ranks; None if it was deleted."""
+        """Return the controller of the pod if pods of this kind have ranks; None if it was deleted."""
         ref = pod.metadata.controller
         return controller_of(self._client, pod.metadata, CONTROLLERS.get((ref.api_version, ref.kind)) if ref else None)
 

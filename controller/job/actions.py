@@ -52,7 +52,10 @@ class Actions:
         self._timers: dict[str, dict[object, Timer]] = {}
 
     def first_sight(self, job: Job, snapshot: JobSnapshot) -> list[JobEvent]:
-        """Take over the timers of an earlier process; yield evictions of the Job's pods that no process observed."""
+        """Take over the timers of an earlier process, when this process handles the Job for the first time.
+
+        Yield evictions of the Job's pods that no process has observed.
+        """
         if job.metadata.uid in self._timers:
             return []
         client, namespace = self._context.client, job.metadata.namespace
@@ -66,7 +69,7 @@ class Actions:
         return evicted
 
     def noted(self, job: Job, status: JobStatus) -> JobStatus:
-        """Return the status with the timers recorded."""
+        """Return the status with a note of the timers, so that another process can continue them."""
         return timers.noted(status, self._timers.get(job.metadata.uid, {}).values())
 
     def handle(self, job: Job, request: JobEvent, snapshot: JobSnapshot) -> Job:

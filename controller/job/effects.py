@@ -118,7 +118,10 @@ def _amounts(manifest: Manifest) -> bytes:
 
 
 class PodEffects:
-    """Creates and deletes pods with up to `at_once` concurrent calls, and returns a message for each failure."""
+    """Creates and deletes pods by up to `at_once` concurrent calls.
+
+    The result contains a message for each failure.
+    """
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""A small thread pool for the calls of many Jobs: nearly complete batches come first, and no batch starves.
+"""A small thread pool for the calls of many Jobs: nearly complete batches are preferred, and no batch starves.
 
 A gang starts when its last pod exists. If three gangs are created one after the other, the first gang starts after a
 third of the time, and the last gang no later than with alternating calls. Therefore, three out of four calls go to the

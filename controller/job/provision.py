@@ -25,7 +25,7 @@ PODS_AT_ONCE = 64
 
 
 class Prepared(NamedTuple):
-    """The plugins and the PodGroup of a Job; if there is a failure, no pod is created."""
+    """Result of the preparation for a Job's pods: its plugins and PodGroup. After a failure, no pod is created."""
 
     plugins: Sequence[JobPlugin]
     group: PodGroup | None
@@ -38,7 +38,10 @@ class Prepared(NamedTuple):
 
 
 class Provisioner:
-    """Creates pods and the objects that they need. Every failure is returned and reported as an event of the Job."""
+    """Creator of a Job's pods and of the objects that they need.
+
+    Every failure is returned, and reported as an event of the Job.
+    """
 
     def __init__(self, context: Context) -> None:
         self._context = context

@@ -130,7 +130,10 @@ class Reconciler:
             self._context.requeue_after(job.metadata.key, _HALF_DELETED_S)
 
     def _sync(self, job: Job, pods: Sequence[Pod]) -> Work:
-        """Create missing pods and delete surplus ones. A failure does not block the phase."""
+        """Create missing pods and delete surplus ones.
+
+        A failure does not prevent the Job from entering the next phase.
+        """
         over = over_limits(job)
         if over is not None:
             self._context.recorder.event(job, "Warning", over.reason, over.message)

@@ -17,11 +17,11 @@ STATUS_WRITES = Counter("muster_controller_status_writes_total", "Writes of a Jo
 REST_S = 0.5
 """Time in seconds without changes after which counters are written."""
 REST_PER_POD_S = 0.01
-"""Additional time for each pod of the Job, because the counters of a Job with many pods change all the time."""
+"""Time in seconds that is added to `REST_S` for each pod of the Job, because the counters of a large Job change all the
+time."""
 MESSAGE_INTERVAL_S = 5.0
-"""Time without changes after which a new message with the same reason is written: a waiting gang's message changes
-whenever another gang moves.
-"""
+"""Time in seconds without changes after which a message is written although the reason is the same. The message of a
+waiting gang changes whenever another gang moves."""
 MAX_S = 10.0
 """Interval, in seconds, at which counters that keep changing are written."""
 

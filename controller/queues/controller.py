@@ -38,7 +38,10 @@ _HIGHEST = 64  # levels; deeper only if parents form a cycle
 
 
 def _only_counted(old: Queue | None, new: Queue | None) -> bool:
-    """Return True if only counters have changed, most likely by this controller, so that no pass is needed."""
+    """Return True if only counters of the queue's status have changed.
+
+    This controller itself usually has written such a change, so no pass is needed.
+    """
     if old is None or new is None:
         return False
     before, after = old.metadata, new.metadata

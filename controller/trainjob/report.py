@@ -1,8 +1,9 @@
 """The status server, to which trainers report their progress over HTTPS; it writes `status.trainerStatus`.
 
-Every replica of the controller answers, leader or not: a report is a review of its token and one write. Kubeflow's SDK
-calls the server in `update_trainjob_status`. `TrainerReports` gives each training container the URL, the token and the
-CA certificates, in the variables that the SDK reads. The token is valid for this TrainJob's status and nothing else.
+Every replica of the controller answers, leader or not, because a report only requires a review of its token and one
+write. Kubeflow's SDK calls the server in `update_trainjob_status`. `TrainerReports` gives each training container the
+URL, the token and the CA certificates, in the variables that the SDK reads. The token is valid for this TrainJob's
+status and nothing else.
 """
 
 import asyncio

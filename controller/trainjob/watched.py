@@ -26,7 +26,10 @@ JSON = dict[str, Any]
 
 
 class Kinds:
-    """Resources by kind: the usual resources, and other resources according to the API server's discovery."""
+    """Look-up of resources by kind.
+
+    Common kinds are built in; other kinds are looked up by the API server's discovery.
+    """
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -58,7 +61,10 @@ class UnknownKindObject(Object):
 
 
 class Watched:
-    """Caches of the watched objects that TrainJobs control; a kind is cached while its CRD is installed."""
+    """Caches of the kinds that plugins watch, limited to objects of TrainJobs.
+
+    A kind is cached while its CRD is installed.
+    """
 
     def __init__(self, client: Client, framework: Framework, *, job_sets: bool = False) -> None:
         own = set(Framework(registry.plugins()).watched())

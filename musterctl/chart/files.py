@@ -53,7 +53,10 @@ def helm(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def render(*, namespace: str = SYSTEM_NAMESPACE, values: Sequence[Path] = (), arguments: Sequence[str] = ()) -> str:
-    """Return the manifests of `helm install` without tests; `arguments` are helm's (`--set a=b`). Raises LocalError."""
+    """Return the manifests that `helm install` creates, without the chart's tests.
+
+    `arguments` are passed to helm (`--set a=b`). Raise LocalError if helm fails.
+    """
     files = [f"--values={path}" for path in values]
     command = ["template", RELEASE, str(CHART), f"--namespace={namespace}", "--skip-tests", *files, *arguments]
     result = helm(*command)

@@ -134,7 +134,7 @@ def gap_text(gap: Outage) -> str:
 
 
 def report_silence(source: Source, what: str) -> None:
-    """If the recorder is down, print on standard error since when, and that `what` is unknown for that time."""
+    """If the recorder is down, print a warning on standard error, with `what` as the data that is missing."""
     if text := silence(source.coverage().looked, time.time(), what, clock):
         click.echo(text, err=True)
 

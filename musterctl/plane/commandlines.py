@@ -56,7 +56,7 @@ class CommandLines:
     settings: Mapping[str, Mapping[str, object]]
     """Additional fields for the settings files of Muster's processes; they override the defaults."""
     played: bool
-    """True if kwok simulates the nodes; otherwise real kubelets renew their Leases."""
+    """True if kwok simulates the nodes; False if the nodes have real kubelets, which renew their Leases."""
 
     @property
     def options(self) -> PlaneOptions:

@@ -91,7 +91,7 @@ class GangPage(Struct, frozen=True):
     racks: list[RackOfNodes]
     members: list[MemberLine]
     part: ListPart
-    """The page of the list of members."""
+    """The displayed page of the list of members."""
     events: list[EventLine] | None
     """Kubernetes Events about the gang; None if the caller may not list Events."""
     buttons: list[Button]
@@ -110,7 +110,7 @@ class GangObjects(Struct, frozen=True):
     events: Sequence[Event] | None = None
     report: GangReport | None = None
     happened: Sequence[GangStep] | None = None
-    """Events from the history if there is a history, otherwise from the objects."""
+    """Events of the gang: from the history if there is one, otherwise derived from the objects."""
     user: str = ""
     buttons: Sequence[Button] = ()
     logs: bool = False

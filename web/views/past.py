@@ -32,7 +32,7 @@ _DAY_S: Final = 86_400
 
 
 class Period(Struct, frozen=True):
-    """The query of a form of the history."""
+    """The values of the form of the pages History and Usage: a period, filters, and keys for grouping."""
 
     days: int = _USUAL_DAYS
     queue: str = ""

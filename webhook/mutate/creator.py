@@ -68,10 +68,7 @@ def signed(handler: Handler) -> Handler:
 
 
 def note_user(request: AdmissionRequest) -> ReviewVerdict:
-    """Write the user who moves a PodGroup, or changes its PriorityClass, into the PodGroup, for the history.
-
-    A controller changes it for another user, whom it copies from a Volcano Job; for other owners, the user is unknown.
-    """
+    """Record in a PodGroup the user who moves it or changes its PriorityClass; the history shows this user."""
     try:
         document = generic(request.object)
         owner = msgspec.convert(document.get("metadata") or {}, ObjectMeta).controller
@@ -91,7 +88,10 @@ def set_changed_by(patch: Patch, user: str) -> None:
 
 
 def _added(request: AdmissionRequest, document: Mapping[str, Any], patch: Sequence[Operation]) -> Iterator[Operation]:
-    """Yield the operations to add to a patch, which may have created the map of annotations already."""
+    """Yield the operations that record the creator, to be added to a handler's patch.
+
+    The handler's patch may already have created the map of annotations.
+    """
     creator = _creator(request, document)
     if creator is None:
         return

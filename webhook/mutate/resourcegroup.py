@@ -33,7 +33,7 @@ _REASONS = {
     "tolerations": ("tolerations", "nodes of the resource group may have this taint"),
     "schedulerName": ("schedulerName", "the scheduler of its nodes"),
 }
-"""Maps a field of a pod to the field of a group and the reason of the addition."""
+"""Maps a field of a pod to the field of a resource group that sets it, and to the reason shown for the addition."""
 
 
 def group_of(groups: Groups, namespace: str, annotations: Mapping[str, str]) -> ResourceGroup | None:

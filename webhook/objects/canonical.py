@@ -90,7 +90,7 @@ def _map(name: str, value: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_empty(name: str, value: Any) -> bool:
-    """Return True if a field with this value means the same as a missing one, e.g. a divisor of 0."""
+    """Return True if a field with this value means the same as a missing field; an example is a divisor of 0."""
     if value is None or value == [] or (name == _DIVISOR and value == _amount(0)):
         return True
     if value == {}:

@@ -181,7 +181,7 @@ def _is_known(document: JSON) -> bool:
 
 
 def _native(admission: OfflineAdmission, document: JSON, pods: Iterable[Admitted]) -> Iterator[Admitted]:
-    """Yield the native PodGroups of a workload's gangs, or the Muster equivalent of a native PodGroup."""
+    """Yield the native PodGroups of a workload's gangs; for a native PodGroup in a file, yield Muster's equivalent."""
     found = native.as_published(
         document, [each.after for each in pods], admission.lookups.owners, admission.documents.namespace
     )
@@ -221,9 +221,9 @@ def _pods(admission: OfflineAdmission, workload: JSON) -> Iterator[Admitted]:
 
 
 def components(admission: OfflineAdmission, document: JSON) -> Iterator[Admitted]:
-    """Yield the objects of a TrainJob, with a reason for each variable that the plan sets.
+    """Yield the objects that the controller creates for a TrainJob.
 
-    Yield no objects for other kinds.
+    Each variable that the plan sets has a reason. Other kinds have no such objects.
     """
     if (document.get("apiVersion"), document.get("kind")) != (TRAIN_JOBS.api_version, TRAIN_JOBS.kind):
         return

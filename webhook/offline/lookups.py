@@ -53,7 +53,7 @@ class Documents:
         self._documents.append({**deepcopy(document), "metadata": {**own, **metadata}})
 
     def find_document(self, kind: str, name: str, namespace: str = "", *, api_version: str = "") -> JSON | None:
-        """Return an object, the last one that was added, or None.
+        """Return the document of this kind and name that was added last, or None if there is none.
 
         An empty `namespace` or `api_version` stands for any.
         """

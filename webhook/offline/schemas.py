@@ -1,4 +1,4 @@
-"""Validation against the API server's schemas, as the API server does it before it calls webhooks.
+"""Validation against the schemas that the API server applies before it calls webhooks.
 
 Schemas of Muster's kinds come from the chart's CRDs; schemas of Kubernetes' kinds are committed with the code. For
 other kinds of workloads, only the schemas of pod templates are known.
@@ -108,7 +108,7 @@ def _object(spec: Schema) -> Schema:
 
 
 def _put(schema: Schema, path: Path, template: Schema) -> None:
-    """Add the schema of a pod template at a path to a schema that allows everything else."""
+    """Return a schema that contains the schema of a pod template at this path, and allows anything elsewhere."""
     name, *rest = path
     if name == "*":
         _put(schema.setdefault("items", {"type": "object", _OPEN: True}), tuple(rest), template)

@@ -36,7 +36,10 @@ def reviewer(rights: Rights | None) -> Handler:
 
 
 def _impossible(command: batch.Command) -> list[FieldError]:
-    """Refuse Commands that the controller would otherwise refuse later, in an Event that few users read."""
+    """Refuse Commands that the controller could not carry out.
+
+    The controller would only report this in an Event, which few users read.
+    """
     target = command.target
     if target and scheduling.is_queue(target) and target.name == ROOT_QUEUE and command.action == CLOSE_QUEUE:
         return [FieldError("target.name", "the root queue cannot be closed: close the queues below it", target.name)]

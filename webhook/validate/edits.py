@@ -56,7 +56,7 @@ def fixed_sizes(kind: WorkloadKind, old: JSON, new: JSON) -> Iterator[FieldError
 
 
 def scale_reviewer(lookups: Lookups) -> Handler:
-    """Return the handler for the scale of StatefulSets, by `kubectl scale` or an autoscaler."""
+    """Return the handler for the `scale` subresource of StatefulSets, which `kubectl scale` and autoscalers use."""
 
     def review(request: AdmissionRequest) -> ReviewVerdict:
         before, after = generic(request.old_object), generic(request.object)
@@ -77,7 +77,7 @@ def scale_reviewer(lookups: Lookups) -> Handler:
 
 
 def unmoved(kind: WorkloadKind, old: JSON, new: JSON) -> Iterator[str]:
-    """Warn about a change of the queue label, because this does not move the existing gang."""
+    """Warn about a change of the queue label, because the existing gang stays in its queue."""
     before, after = (value_at(each, ("metadata", "labels", names.QUEUE)) for each in (old, new))
     if before == after or not kind.verbs or kind.verbs.ended(dict(old)) or is_held(kind, old):
         return
@@ -86,7 +86,7 @@ def unmoved(kind: WorkloadKind, old: JSON, new: JSON) -> Iterator[str]:
 
 
 def _without_effect(kind: WorkloadKind, old: JSON, new: JSON) -> Iterator[str]:
-    """Warn about changes of the minimum that do not reach the existing gang."""
+    """Warn about changes of the minimum that have no effect on the existing gang."""
     title = _title(kind, new)
     for key in names.MIN_MEMBER_KEYS:
         path = ("metadata", "annotations", key)

@@ -55,7 +55,7 @@ def check_pod(annotations: Mapping[str, str], spec: core.PodSpec, path: str = ""
 def check_budgets(annotations: Mapping[str, str], path: str, *, one: bool = True) -> Iterator[FieldError]:
     """Check Volcano's disruption budgets.
 
-    A pod may have at most one of both annotations (`one`), while a Job may have both for its pods.
+    A pod may have only one of the two annotations (`one`), while a Job may have both for its pods.
     """
     for key in (JDB_MIN_AVAILABLE, JDB_MAX_UNAVAILABLE):
         if key in annotations and not _BUDGET.fullmatch(annotations[key]):

@@ -214,7 +214,7 @@ def _move_errors(
 def _limit_errors(
     request: admission.AdmissionRequest, old: scheduling.PodGroup, group: scheduling.PodGroup, lookups: Lookups
 ) -> list[FieldError]:
-    """Refuse to move a gang that has its nodes to a queue whose limits did not apply to the gang before."""
+    """Refuse to move a gang that has its nodes to a queue with limits that did not apply to the gang before."""
     before, after = (lineage(_queue(each), lookups.queues.get) for each in (old, group))
     left = {queue.metadata.name for queue in before}
     limited = next((queue for queue in after if queue.metadata.name not in left and has_limits(queue)), None)

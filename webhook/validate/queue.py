@@ -187,7 +187,10 @@ def check_hierarchy(queue: Queue, queues: QueueTreeView) -> Iterator[FieldError]
 
 
 def _rooted(path: str) -> str:
-    """Return the path from the root queue. Admission does not add the root to the stored path, unlike in Volcano."""
+    """Return the path of a queue, starting at the root queue.
+
+    Unlike in Volcano, admission does not add the root to the stored path.
+    """
     return path if f"{path}/".startswith(f"{names.ROOT_QUEUE}/") else f"{names.ROOT_QUEUE}/{path}"
 
 
@@ -249,7 +252,7 @@ def check_pool(queue: Queue, queues: QueueTreeView) -> Iterator[FieldError]:
 
 
 def _with(queue: Queue, queues: QueueTreeView) -> Callable[[str], Queue | None]:
-    """Return a look-up of queues by name in a tree with the given version of this queue."""
+    """Return a look-up of queues by name in which this version replaces the stored version of the queue."""
     return lambda name: queue if name == queue.metadata.name else queues.get(name)
 
 

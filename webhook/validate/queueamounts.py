@@ -56,7 +56,7 @@ def unknown_resources(queue: Queue, queues: QueueTreeView, before: Queue | None 
 
 
 def _named(queue: Queue) -> list[tuple[str, str]]:
-    """Return path and name of each resource that a queue names, once."""
+    """Return the resources that a queue names, each once, with the path of the field."""
     named = [(path, name) for path, quantities in quantities_of(queue).items() for name in quantities]
     named += [(f"metadata.annotations[{key}]", name) for key, name in limited_resources(queue.metadata.annotations)]
     return list(dict.fromkeys(named))

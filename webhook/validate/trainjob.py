@@ -271,7 +271,7 @@ class _Policied(Wire):
 def runtime_reviewer(
     kind: type[trainingruntime.TrainingRuntime | trainingruntime.ClusterTrainingRuntime], target: Target = "Job"
 ) -> Handler:
-    """Return the handler for one of the two kinds, on CREATE and UPDATE."""
+    """Return the handler for TrainingRuntimes or ClusterTrainingRuntimes, on CREATE and UPDATE."""
 
     def review(request: admission.AdmissionRequest) -> ReviewVerdict:
         runtime = decode(request.object, kind)

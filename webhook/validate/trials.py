@@ -131,7 +131,7 @@ def check_trials(trials: Iterable[Trial], namespace: str, dry_runs: DryRuns, may
 
 
 def _shape(pod: Mapping[str, Any]) -> bytes:
-    """Return a key that is equal for pods that only differ in name."""
+    """Return a digest of a pod without its name, to find pods that differ only in their names."""
     metadata = {key: value for key, value in pod["metadata"].items() if key != "generateName"}
     return sha256(msgspec.json.encode([metadata, pod["spec"]], order="deterministic")).digest()
 

@@ -154,7 +154,10 @@ class _Template:
 
     @property
     def empty(self) -> bool:
-        """True if no pod is created from the template, such as the workers of a LeaderWorkerSet of leaders only."""
+        """True if no pod is created from the template.
+
+        An example are the workers of a LeaderWorkerSet whose groups have only a leader.
+        """
         return self.kind.samples is not None and self.sample is None
 
     @property

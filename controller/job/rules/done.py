@@ -67,7 +67,10 @@ def _done(job: Job) -> dict[str, Slot]:
 
 
 def _succeeded(job: Job, pod: Pod) -> Slot | None:
-    """Return the slot of a pod that has succeeded; None for any other pod, and for a pod that a restart deletes."""
+    """Return the slot of a pod that has succeeded.
+
+    Return None for any other pod, and for a pod that a restart deletes.
+    """
     meta = pod.metadata
     if pod.status.phase != "Succeeded" or names.OUT_OF_SYNC in meta.annotations or being_evicted(pod):
         return None

@@ -121,7 +121,10 @@ def _changed(old: Pod | None, new: Pod) -> str:
 
 
 def unseen_evictions(job: Job, pods: Iterable[Pod]) -> list[JobEvent]:
-    """Return evictions that no watch reported: a task has fewer pods and fewer started pods than last counted."""
+    """Return evictions that no watch has reported.
+
+    They are found if a task has fewer pods, and fewer started pods, than at the last count.
+    """
     if job.status.state.phase not in {"Pending", "Running"}:
         return []
     there = {pod.metadata.name: pod for pod in pods}
@@ -229,7 +232,7 @@ def job_changed(old: Job | None, new: Job | None) -> bool:
 
 
 def pod_matters(old: Pod | None, new: Pod | None) -> bool:
-    """Return True if the Job's next pass could act on this change of a pod; a new annotation does not count."""
+    """Return True if this change of a pod may affect the Job's next pass; a new annotation, for example, does not."""
     if old is None or new is None:
         return True
     return old.status != new.status or old.metadata.deletion_timestamp != new.metadata.deletion_timestamp

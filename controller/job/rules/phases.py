@@ -40,7 +40,7 @@ class Counts:
 
 
 def count(pods: Iterable[Pod]) -> Counts:
-    """Count these pods, in total and per task."""
+    """Count pods by phase, in total and per task."""
     result = Counts()
     for pod in pods:
         if pod.metadata.deletion_timestamp:

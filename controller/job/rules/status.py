@@ -108,7 +108,10 @@ def _with_refusals(transition: Transition, work: Work) -> str:
 
 
 def moved(status: JobStatus, phase: Phase, reason: str, message: str, now_s: float) -> JobStatus:
-    """Return the status after entering `phase`; one condition per phase is kept, the newest last."""
+    """Return the status of a Job that enters `phase`.
+
+    The status keeps one condition per phase, with the newest condition last.
+    """
     now = format_time(now_s)
     conditions = [condition for condition in status.conditions if condition.status != phase]
     return structs.replace(
@@ -124,7 +127,7 @@ def explained(status: JobStatus, reason: str, message: str) -> JobStatus:
 
 
 def counted(status: JobStatus, counts: Counts, min_available: int) -> JobStatus:
-    """Return the status with these counters."""
+    """Return the status with the counters of these pods."""
     tasks = {task: TaskState(phase=phases) for task, phases in counts.tasks.items()}
     totals = {name: count for name, count in asdict(counts).items() if name != "tasks"}
     return structs.replace(status, min_available=min_available, task_status_count=tasks, **totals)

@@ -159,7 +159,10 @@ def left_s(status: JobStatus, now_s: float) -> float:
 
 
 def restarted(status: JobStatus, request: JobEvent, now_s: float, ran_s: float) -> JobStatus:
-    """Return the status after a restart by `request` of a Job that ran for `ran_s`; new pods may be delayed."""
+    """Return the status after a restart that `request` has caused; the Job had run for `ran_s` seconds.
+
+    The creation of new pods may be delayed.
+    """
     quick = not request.command and status.retry_count > AT_ONCE and ran_s < QUICK_S
     delayed = bool(request.refused) or quick
     if not delayed and left_s(status, now_s) > 0:

@@ -59,8 +59,8 @@ def test_a_podgroup_that_is_refused_is_told_of_and_tried_again(world: World, mon
     refuse(world, monkeypatch, Forbidden(REASON), "create", POD_GROUPS)
     assert world.group(owner) is None
     told = world.events.said["PodGroupError"]
-    assert told.startswith("Job train: its PodGroup is refused: queue `a` is closed. The pods are in no")
-    assert told.endswith("names another queue, or the obstacle is gone")
+    assert told.startswith("Job train: its PodGroup is refused: queue `a` is closed. The pods have no gang")
+    assert told.endswith("names another queue, or the reason for the refusal is gone")
     assert due(world, 5.0) == [f"n/podgroup-{owner.uid}"]
 
 

@@ -96,7 +96,7 @@ WRONG = {
     "an issuer": (f"{CERTIFICATES}certIssuer: me\n", ('certIssuer: Unsupported value: "me": should be one of',)),
     "a duration": ("kind: ControllerConfiguration\ncertSecret: s\ncertDnsName: [a]\ncertLifetime: 90d\n",
         ("certLifetime: '90d' is not a duration; write it like 30s, 5m or 1h30m",)),
-    "another kind": ("kind: Controller\n", ("kind: there is no 'Controller'; there are WebhookConfiguration,",)),
+    "another kind": ("kind: Controller\n", ("kind: 'Controller' is not a kind of settings; valid kinds are ",)),
     "limits": ("kind: ExtenderConfiguration\nbarrierTimeout: 15\nrecoveryTimeout: -1\n",
         ("barrierTimeout: Invalid value: 15: should be more than 0 and less than 15",
         "recoveryTimeout: Invalid value: -1: should be at least 0")),

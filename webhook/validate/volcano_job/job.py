@@ -39,9 +39,9 @@ _KEYED = TEXTS | AMOUNTS | {PLUGINS}
 
 
 def reviewer(lookups: Lookups, framework: Framework) -> Handler:
-    """Return the handler for Jobs.
+    """Return the handler for Volcano Jobs.
 
-    Templates, which cannot change, are tested on CREATE, and a new priority on UPDATE.
+    Pod templates cannot change, so they are only tested on CREATE. A new PriorityClass is tested on UPDATE.
     """
 
     def review(request: admission.AdmissionRequest) -> ReviewVerdict:
