@@ -43,7 +43,7 @@ FEATURES: Final = (
     Feature("consolidation", "alpha", "configuration without action `consolidate`", "preemption.md"),
     Feature("eviction notices", "beta", "`longestNotice: 0`", "preemption.md#notice"),
     Feature("restart budgets", "beta", "no annotation `muster.dev/restart-budget`", "preemption.md"),
-    Feature("reservations", "beta", "argument heads: 0 of plugin `reservations`", "reservations.md"),
+    Feature("reservations", "beta", "argument heads: 0 of plugin `reservations`", "queues.md#reservations"),
     Feature("repair after faults", "beta", "configuration without action `repair`", "faults.md#repair"),
     Feature("spare slots", "alpha", "no annotation `muster.dev/spares`", "faults.md#spares"),
     Feature("topology", "beta", "configuration without plugin `topology`", "topology.md"),

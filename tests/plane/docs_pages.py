@@ -99,13 +99,12 @@ PAGES: Final[dict[str, Page]] = {
         words={"history NAME": "history train -n research"},
     ),
     "queues.md": Page(
-        setup=("muster queue create team-a", "muster queue create team-b"),
+        setup=("muster queue create team-a", "muster queue create team-b", f"muster job run big {GANG} 8"),
         after=("kubectl delete queue team-a team-b vision",),
     ),
     "replay.md": Page(
         before={"muster replay recording": f"muster job run recorded {GANG} 2 && muster record recording --for 3s"}
     ),
-    "reservations.md": Page(setup=(f"muster job run big {GANG} 8",)),
     "scheduler-configuration.md": Page(words={"FILE": "planning.yaml"}),
     "security.md": Page(setup=("kubectl get namespace research || kubectl create namespace research",)),
     "topology.md": Page(

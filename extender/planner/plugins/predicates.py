@@ -1,4 +1,4 @@
-"""Filters nodes by kube-scheduler's rules; docs/predicates.md lists the rules.
+"""Filters nodes by kube-scheduler's rules; docs/architecture.md lists the rules.
 
 The session itself compares resources. Results that depend only on the node (cordon, taints, selectors, node affinity)
 or on volumes (VolumeBinding, VolumeZone) are cached per pod class. These results are computed again only for nodes that

@@ -85,7 +85,6 @@ SENTENCES: Mapping[str, tuple[str, ...]] = {
         f"The command names up to {COUNTS[MAX_SINGLES]} running gangs",
         f"the planner avoids the node for this gang for {DURATIONS[progress.AVOID_S]} |",
     ),
-    "predicates.md": (f"avoids that node for {DURATIONS[progress.AVOID_S]}.",),
     "preemption.md": (
         f"at most {consolidate.MOST_MOVED} pods for one gang |",
         (
@@ -97,19 +96,6 @@ SENTENCES: Mapping[str, tuple[str, ...]] = {
         f"or {n(DEFAULT_GRACE_S)} s, whichever is longer",
         f"was not moved or repaired in the last {n(disturb.MOVE_REST_S / 60)} minutes",
         f"it is not repeated for {n(attempts.RETRY_S)} s, or until a relevant change",
-    ),
-    "reservations.md": (
-        f"including {n(RULES.start_s)} s for its start",
-        f"(and at least {DURATIONS[ends.LEAST_PATIENCE_S]} longer)",
-        f"One gang per queue and {RULES.heads} gangs in total (`heads`)",
-        (
-            f"{{mode: {RULES.mode}, patience: {n(RULES.patience_s / 60)}m, expiry: {n(RULES.expiry_s / 3600)}h, "
-            f"heads: {RULES.heads}}}"
-        ),
-        (
-            f"repeated after at least {n(reservation.SEARCH_INTERVAL_S)} s, and one cycle searches for at most "
-            f"{heads.SEARCHES_A_CYCLE} heads"
-        ),
     ),
     "autoscaling.md": (
         f"default {n(preferences.DEFAULT_TIMEOUT_S / 60)} minutes |",
@@ -126,8 +112,22 @@ SENTENCES: Mapping[str, tuple[str, ...]] = {
         f"{n(podwrites.SENTENCES_PER_S)} messages a second ({n(podwrites.ASKS_PER_S)} conditions a second",
         f"({n(podwrites.ANNOTATIONS_PER_S)} pods a second)",
     ),
-    "queues.md": (f"(`usage`) once {DURATIONS[clusterstatus.USAGE_EVERY_S]}",
-        f"are updated every {COUNTS[int(clusterstatus.SHARES_EVERY_S)]} seconds if they changed"),
+    "architecture.md": (f"avoids that node for {DURATIONS[progress.AVOID_S]}.",),
+    "queues.md": (
+        f"(`usage`) once {DURATIONS[clusterstatus.USAGE_EVERY_S]}",
+        f"are updated every {COUNTS[int(clusterstatus.SHARES_EVERY_S)]} seconds if they changed",
+        f"including {n(RULES.start_s)} s for its start",
+        f"(and at least {DURATIONS[ends.LEAST_PATIENCE_S]} longer)",
+        f"One gang per queue and {RULES.heads} gangs in total (`heads`)",
+        (
+            f"{{mode: {RULES.mode}, patience: {n(RULES.patience_s / 60)}m, expiry: {n(RULES.expiry_s / 3600)}h, "
+            f"heads: {RULES.heads}}}"
+        ),
+        (
+            f"repeated after at least {n(reservation.SEARCH_INTERVAL_S)} s, and one cycle searches for at most "
+            f"{heads.SEARCHES_A_CYCLE} heads"
+        ),
+    ),
     "topology.md": (f"one domain at a time, in at most {COUNTS[DOMAINS]} domains",),
     "dynamic-resources.md": (f"As in the API, at most {MOST_PODS} pods",
         f"({COUNTS[cel.MOST_AMPLIFIERS + 1]} or more loops or bindings, or over {cel.MOST_AMPLIFIED_CHARS} characters",

@@ -9,7 +9,7 @@ import yaml
 ROOT = Path(__file__).parents[3]
 PAGES = (
     *("ADOPTERS.md", "CODE_OF_CONDUCT.md", "GOVERNANCE.md", "MAINTAINERS.md", "ROADMAP.md", "SECURITY.md"),
-    *("SUPPORT.md", "docs/internals/best-practices.md", "docs/internals/self-assessment.md"),
+    *("SUPPORT.md", "docs/internals/self-assessment.md"),
 )
 PLACEHOLDER = re.compile(r"OWNER-[A-Z]+")
 INSIGHTS = yaml.safe_load((ROOT / "SECURITY-INSIGHTS.yml").read_text(encoding="utf-8"))

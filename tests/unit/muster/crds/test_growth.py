@@ -153,7 +153,7 @@ def test_every_crd_was_released() -> None:
 
 
 def test_names_of_the_last_release_still_exist() -> None:
-    """Labels and annotations of users' manifests keep their effect: docs/api-policy.md defines when one may end."""
+    """Labels and annotations of users' manifests keep their effect: docs/features.md defines when one may end."""
     released = (ROOT / RELEASED_NAMES).read_text(encoding="utf-8").split()
     assert released
     assert sorted(set(released) - set(wire_names())) == []
