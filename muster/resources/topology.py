@@ -77,8 +77,8 @@ class _Layer(msgspec.Struct, forbid_unknown_fields=True):
     size: int
 
 
-_MOST_CACHED_CHARS = 4_096
-"""Length up to which annotations are cached; else a tenant could fill the cache with hundreds of megabytes."""
+_MOST_CHARS = 8_192
+"""Length up to which annotations are cached, and slice layers are read, because each event of a pod reads them."""
 _KEYS = frozenset((*names.TOPOLOGY_KEYS, *names.KUEUE_TOPOLOGY_KEYS, *names.KAI_NEAR_KEYS))
 
 
@@ -90,7 +90,7 @@ def of_pods(annotations: Mapping[str, str], labels: Mapping[str, str], parts: It
     if _KEYS.isdisjoint(annotations):
         return None
     given = tuple(sorted((key, annotations[key]) for key in _KEYS & annotations.keys()))
-    read = _of_pods if sum(len(text) for _, text in given) <= _MOST_CACHED_CHARS else _of_pods.__wrapped__
+    read = _of_pods if sum(len(text) for _, text in given) <= _MOST_CHARS else _of_pods.__wrapped__
     return read(given, next((labels[key] for key in parts if key in labels), ""))
 
 
@@ -186,7 +186,7 @@ def _wrong_slices(annotations: Mapping[str, str], path: str, pods: int | None) -
 
 def _wrong_layers(text: str, pods: int | None) -> str:
     try:
-        layers = msgspec.json.decode(text, type=list[_Layer])
+        layers = msgspec.json.decode(text[:_MOST_CHARS], type=list[_Layer])
     except msgspec.DecodeError as error:
         return f'must be a list such as [{{"topology": "example.com/rack", "size": 8}}]: {error}'
     if not 0 < len(layers) <= LAYERS:

@@ -33,10 +33,18 @@ def test_kais_annotations_mean_the_same() -> None:
 
 def test_long_annotations_are_not_cached() -> None:
     """A tenant would fill the memory of a process with different ones."""
-    short, long = ({names.TOPOLOGY_REQUIRED: "x" * length} for length in (300, 5_000))
+    short, long = ({names.TOPOLOGY_REQUIRED: "x" * length} for length in (300, 9_000))
     assert of_pods(short, {}) is of_pods(dict(short), {})
     assert of_pods(long, {}) is not of_pods(dict(long), {})
     assert of_pods(long, {}) == of_pods(dict(long), {})
+
+
+def test_long_lists_of_layers_are_not_read() -> None:
+    """Each event of a pod reads them, and reading hundreds of kilobytes takes milliseconds."""
+    layer = '{"topology": "block", "size": 16}'
+    long = {names.KUEUE_SLICE_LAYERS: f"[{','.join([layer] * 300)}]"}
+    assert of_pods(long, {}) is None
+    assert ["truncated" in str(error) for error in mistakes(long, "a")] == [True]
 
 
 def test_slices_and_layers() -> None:
