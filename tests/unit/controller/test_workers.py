@@ -4,6 +4,7 @@ import threading
 from typing import Any
 
 import pytest
+from prometheus_client import REGISTRY
 from simulated_cluster import Cluster
 from simulated_jobs import add, job, pods, submit, task, turn
 from structlog.testing import capture_logs
@@ -13,6 +14,10 @@ from muster.api.base import Resource
 from muster.api.kubernetes.core import PODS
 from muster.api.volcano.flow import JOB_FLOWS, JOB_TEMPLATES
 from muster.kube.errors import Conflict, NamespaceEnds
+
+PASSES: tuple[str, dict[str, str]] = (
+    "muster_controller_reconciles_total", {"controller": "job", "result": "done"}
+)  # fmt: skip
 
 
 def test_a_job_has_one_worker_at_a_time() -> None:
@@ -34,6 +39,7 @@ def test_a_job_has_one_worker_at_a_time() -> None:
         done.release()
 
     worker = Worker("job", process, threads=3)
+    before = REGISTRY.get_sample_value(*PASSES) or 0
     worker.start()
     for number in range(3):
         worker.queue.add(f"busy/job-{number}")
@@ -49,6 +55,7 @@ def test_a_job_has_one_worker_at_a_time() -> None:
         worker.queue.add_after(key, 0.001)
         assert done.acquire(timeout=10)
     worker.stop()
+    assert (REGISTRY.get_sample_value(*PASSES) or 0) >= before + 3 + 12
     assert threads == {"job-0", "job-1", "job-2"}
     assert [each.name for each in Worker("alone", process)._threads] == ["alone"]
     assert not twice

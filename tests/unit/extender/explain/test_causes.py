@@ -1,9 +1,10 @@
 """Every cause is named, with the right numbers."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from explain_world import Cases, ExplainWorld, placed
+from explain_world import Cases, ExplainWorld, by_label, placed
 from extender_world import GPU1, GPU8
 from msgspec import convert, to_builtins
 from state_oracle import recomputed_use
@@ -339,6 +340,20 @@ def test_pods_of_a_deployment_are_named_by_it() -> None:
     world.gang("a", {"worker": (1, GPU8)})
     [ends] = [each for each in world.gang_report("a").relief if each.kind == "ends"]
     assert ends.names == ("Deployment ns/web",)
+
+
+@pytest.mark.parametrize(("case", "nodes"), [
+    (missing_cpu, "1 of 4 nodes has room for one pod of worker"),
+    (missing_pod_slots, "0 of 1 node have room for one pod of worker"),
+    (never_fits, "3 of 3 nodes have room for one pod of worker when they are empty"),
+])  # fmt: skip
+def test_nodes_with_room_are_those_of_the_empty_cluster_if_the_gang_never_fits(
+    case: Callable[[ExplainWorld], None], nodes: str
+) -> None:
+    """Otherwise they are the nodes with room now."""
+    world = ExplainWorld()
+    case(world)
+    assert by_label(world.gang_report("a"), world.now)["nodes"] == nodes
 
 
 def test_a_pod_that_does_not_end_is_named() -> None:

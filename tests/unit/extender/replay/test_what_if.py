@@ -15,6 +15,7 @@ from extender.replay.history import history_of
 from extender.replay.loop import Replay
 from extender.replay.report import ReplayReport, what_if
 from extender.replay.workloads import History
+from muster.api.volcano.scheduling import Queue
 from musterctl.app import main
 
 
@@ -128,6 +129,7 @@ def test_evictions_are_counted_as_they_were(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("change", "words"), [
     (lambda: WhatIfChanges(edits=["nobody.weight=3"]), "does not name a queue; there is default, team"),
     (lambda: WhatIfChanges(edits=["team.speed=3"]), "a queue has no 'speed'"),
+    (lambda: WhatIfChanges(queues={"new": Queue()}, edits=["new.speed=3"]), "a queue has no 'speed'"),
     (lambda: WhatIfChanges(without=["nobody"]), "the recording has no queue 'nobody'; it has default, team"),
     (lambda: WhatIfChanges(nodes={"node-9": 1}), "the recording has no node 'node-9'; it has node-"),
 ])  # fmt: skip

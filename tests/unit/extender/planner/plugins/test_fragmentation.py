@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from extender_world import World, of, slots
 from gpus_world import shares
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from extender.planner.actions.allocate import Allocate
@@ -52,6 +52,7 @@ def test_worth_is_what_the_next_pod_can_use(seen: dict[PodKind, int], nodes: lis
 
 
 @given(KINDS, KINDS, NODES)
+@example(PodKind(1, 1, 1, 500), PodKind(2, 1, 1, 500), (1, 1, [600, 600]))
 def test_one_pod_goes_where_it_costs_least(seen: PodKind, asked: PodKind, node: tuple[int, int, list[int]]) -> None:
     """Of all devices that have room the best one counts."""
     mix = Mix.most_frequent({seen: 1}, 1.0, 100, 0.1)

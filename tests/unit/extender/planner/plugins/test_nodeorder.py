@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 from extender_world import World, where
 from gpus_world import shares
@@ -10,6 +11,7 @@ from numpy.testing import assert_allclose
 from extender.planner.configuration.knownplugins import PLUGINS
 from extender.planner.plugins.nodeorder import WEIGHTS, Binpack, NodeOrder
 from extender.planner.plugins.scores import (
+    DENSITY,
     GpuPack,
     GpuSharingOrder,
     GpuSpread,
@@ -93,6 +95,17 @@ def test_parts_of_gpus_go_where_one_is_used_in_part(part: str, expected: list[fl
     session = world.session()
     cls = world.view(key).pod_sets[0].cls
     assert_allclose(session.scores(cls)[session.snapshot.order], expected)
+
+
+@pytest.mark.parametrize(("plugin", "sign"), [(GpuPack, 1), (GpuSpread, -1)])
+def test_a_part_goes_to_the_gpu_that_is_used_most_or_least(plugin: type[GpuPack], sign: int) -> None:
+    """Its use counts as the density of a node, so that larger magnitudes of other plugins decide."""
+    world = World().nodes(1)
+    world.plugins.append(plugin({}))
+    key = shares(world, "a", 1, gpu_fraction="0.5")
+    cls = world.view(key).pod_sets[0].cls
+    found = world.session().hooks.gpu_order.call(cls, 0, np.array([0, 500, 1000]))
+    assert_allclose(found, [0, sign * DENSITY / 2, sign * DENSITY])
 
 
 def test_binpack_looks_at_listed_resources_only() -> None:

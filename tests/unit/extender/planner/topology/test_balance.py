@@ -34,6 +34,7 @@ def test_shares_are_as_equal_as_the_fewest_domains_allow(rooms: list[int], pods:
     least, few = best(rooms, min(pods, sum(rooms)))
     assert len(used) == len(set(used.tolist())) == few
     assert shares.min(initial=pods) == (least if few else pods)
+    assert [each.size for each in equal_shares(np.array(rooms), 0, np.arange(len(rooms)))] == [0, 0]
 
 
 @settings(max_examples=settings().max_examples * 2)
