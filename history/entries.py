@@ -110,10 +110,10 @@ class Entries:
         taken, self.changes = self.changes, RowChanges()
         return taken
 
-    def begin(self, gang: RecordedGang, uid: str, group: str, created: int, queue: str, *, minimum: int = 0) -> GangRun:
+    def begin(self, gang: RecordedGang, uid: str, group: str, created: int, queue: str, *, asks: str = "") -> GangRun:
         """Start a run of a gang in a queue, at the time of its submission.
 
-        `minimum` is the number of members that start together; 0 if it is unknown.
+        `asks` is the text about its other requests.
         """
         run = GangRun(uid=uid, gang=gang.id, submitted=created, queue=queue, user=gang.user)
         run.seen.minimum, run.seen.priority_class = self.asked.pop(gang.id, (0, ""))
@@ -122,8 +122,7 @@ class Entries:
         self.run_of[group] = uid
         self._alive[gang.id] += 1
         self.hourly.add_rows(gang.namespace, 2)
-        together = f"; {minimum} members start together" if minimum > 1 else ""
-        self.happens(run, groups.NewGangEvent(What.SUBMITTED, created, epoch=0, text=f"to queue {queue}{together}"))
+        self.happens(run, groups.NewGangEvent(What.SUBMITTED, created, epoch=0, text=f"to queue {queue}{asks}"))
         self.touch(gang, run)
         return run
 

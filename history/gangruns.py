@@ -62,7 +62,7 @@ def _opened(entries: Entries, new: PodGroup, moment: ObservationTime) -> GangRun
     entries.gangs[gang.id] = gang
     if owner:
         entries.of_owner[gang.owner_key] = gang.id
-    return entries.begin(gang, meta.uid, meta.key, created, groups.queue_of(new), minimum=new.spec.min_member)
+    return entries.begin(gang, meta.uid, meta.key, created, groups.queue_of(new), asks=groups.asks(new))
 
 
 def group_gone(entries: Entries, uid: str, moment: ObservationTime, stamp: str | None = None) -> None:

@@ -58,6 +58,13 @@ def queue_of(group: PodGroup) -> str:
     return clean(group.spec.queue, NAME_CHARS) or names.DEFAULT_QUEUE
 
 
+def asks(group: PodGroup) -> str:
+    """Return the text about the class and the minimum of a new PodGroup, after the name of its queue."""
+    name, least = clean(group.spec.priority_class_name, NAME_CHARS), group.spec.min_member
+    together = f"; {least} members start together" if least > 1 else ""
+    return f" with class {name}{together}" if name else together
+
+
 def minimum(group: PodGroup) -> Vector:
     """Return the minimum resources of a gang; empty if unreadable.
 

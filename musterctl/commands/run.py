@@ -174,7 +174,8 @@ def _current(client: Client, made: Pod) -> Pod:
     except NotFound:
         pod = None
     if pod is None or pod.metadata.uid != made.metadata.uid or pod.metadata.deletion_timestamp:
-        raise click.ClickException(f"pod {made.metadata.name} was evicted or deleted: see `muster history`")
+        name = made.metadata.name
+        raise click.ClickException(f"pod {name} was evicted or deleted: see `muster history {name}`")
     return pod
 
 

@@ -76,7 +76,7 @@ def test_a_held_job_is_not_deleted() -> None:
     events = story(w)
     assert [what for what, _ in events[:4]] == ["submitted", "planned", "started", "suspended"]
     assert events[4:] == [
-        ("submitted", "to queue research; 3 members start together"),
+        ("submitted", "to queue research with class high; 3 members start together"),
         ("resized", "members that start together: from 1 to 3"),
         ("priority", "from class none to high"),
     ]
