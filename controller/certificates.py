@@ -143,7 +143,7 @@ class Keeper(KeyController):
         """Run one pass: first the caBundles, which follow the current Secret; then the Secret."""
         if waiting := [reflector for reflector in self.reflectors.values() if not reflector.synced]:
             many = f"{len(waiting)} of {len(self.reflectors)}"
-            raise Retry(f"{many} caches are not in sync: may it list and watch them?")
+            raise Retry(f"{many} caches are not in sync: check that the controller may list and watch these kinds")
         secret = self._secret.store.get(f"{self._namespace}/{self._options.secret}")
         content = self._content(secret)
         configurations = self._found()

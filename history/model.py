@@ -268,7 +268,7 @@ class RowChanges(msgspec.Struct):
     gang_events: list[GangEventRow] = []
     gaps: list[OutageRow] = []
     summed: set[str] = set()
-    """Keys of rows of deleted objects to aggregate after they were written."""
+    """Keys of rows whose objects were deleted. These rows are aggregated after the changes were written."""
 
     def __bool__(self) -> bool:
         return bool(self.gangs or self.runs or self.holdings or self.gang_events or self.gaps or self.summed)

@@ -100,10 +100,10 @@ class Tallies:
         self.budgeted = budgeted
         self.names: dict[Period, str] = {}
         self.closings = 0
-        """Number of counted holdings: published values are valid while this number and the current holdings are
-        unchanged."""
+        """Number of holdings counted so far. As long as neither this number nor the current holdings change, the
+        published usage is valid."""
         self.left_out = 0
-        """Number of queues that the last document leaves out, even if it cannot name them."""
+        """Number of queues that the last document leaves out because of its size."""
         self.of: dict[Period, Tally] = {}
         self.renew(now, closed)
 

@@ -134,7 +134,7 @@ def _flags(plugin: str) -> str:
 
 
 def _required() -> str:
-    """Return the job plugins that admission adds because others need them, each with these other plugins."""
+    """Return a text about job plugins that other job plugins need, and that admission therefore adds to a Job."""
     needs = {need: [name for name, plugin in BUILT_IN.items() if need in plugin.requires] for need in BUILT_IN}
     return ", and ".join(f"`{need}` for {_code(names)}" for need, names in needs.items() if names)
 

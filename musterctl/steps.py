@@ -97,7 +97,7 @@ def _only_fixed(error: BaseException | None) -> bool:
 
 
 def _of_own_annotation(error: APIError) -> str:
-    """Return the reason if only annotations of a verb are refused, of which the user need not know; "" otherwise."""
+    """Return the reason for a refusal if all refused fields are annotations that a verb writes; otherwise ""."""
     causes = (error.details or {}).get("causes") or []
     own = all(str(each.get("field")).startswith(f"metadata.annotations[{names.DOMAIN}/") for each in causes)
     return "; ".join(str(each.get("message")).removeprefix("Forbidden: ") for each in causes) if own else ""

@@ -168,7 +168,7 @@ def put_configurations(dump: ClusterDump, client: Client, namespace: str) -> Non
     except NotFound:
         pass
     except (APIError, ValueError) as error:
-        log.warning("budgets of queues count as not used here", configmap=USAGE, why=str(error))
+        log.warning("the page shows budgets of queues as unused", configmap=USAGE, why=str(error))
     for pool in pools_of(dump):
         try:
             published = client.get(PUBLISHED, name_for(pool), namespace)

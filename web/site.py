@@ -65,7 +65,8 @@ class Callers(Protocol):
 async def account_of(callers: Callers, request: Request, threads: Threads) -> str:
     """Return the caller's account.
 
-    The threads for this identification are limited per token; those for all further work are limited per account.
+    The number of threads that identify callers is limited per token. The number of threads for all further work is
+    limited per account.
     """
     return await threads.run(callers.credentials_of(request), partial(callers.account_of, request))
 

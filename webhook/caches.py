@@ -75,13 +75,13 @@ class Cached(Generic[T]):
 
 
 class QueueLookup(Cached[Queue]):
-    """`QueueTreeView` from a cache of all queues, indexed by parent."""
+    """Implementation of `QueueTreeView` by a cache of all queues, indexed by parent."""
 
     def __init__(self, client: Client) -> None:
         super().__init__(client, QUEUES, store=ObjectStore[Queue]({"parent": parent_names}))
 
     def children(self, name: str) -> list[str]:
-        """Return the children in the cache.
+        """Return the names of the cached child queues.
 
         The cache may lack a queue that is being created, but such a queue is not in use yet.
         """
@@ -94,7 +94,7 @@ class QueueLookup(Cached[Queue]):
 
 
 class OwnerLookup:
-    """Look-up of owners (`Owners`) in caches of workloads with a framework label, and in the API server.
+    """Implementation of `Owners` by caches of workloads with a framework label, and by reads from the API server.
 
     An owner whose label is only on its template is read at most once per second, however many pods it creates.
     """
@@ -136,7 +136,7 @@ class OwnerLookup:
 
 
 class NamespaceLookup(Cached[Namespace]):
-    """`Namespaces` from a cache of all namespaces."""
+    """Implementation of `Namespaces` by a cache of all namespaces."""
 
     def __init__(self, client: Client) -> None:
         super().__init__(client, NAMESPACES, store=ObjectStore[Namespace]())
@@ -150,7 +150,7 @@ class NamespaceLookup(Cached[Namespace]):
 
 
 class RuntimeLookup:
-    """`TrainingRuntimes` from caches of both kinds, namespaced and cluster-wide."""
+    """Implementation of `TrainingRuntimes` by caches of both kinds, namespaced and cluster-wide."""
 
     def __init__(self, client: Client) -> None:
         self.namespaced = Cached(client, TRAINING_RUNTIMES)

@@ -70,7 +70,7 @@ def _end_of(job: Job) -> Job:
 
 
 class JobTemplates(KindController[JobTemplate]):
-    """The controller of the lists of Jobs in the status of JobTemplates."""
+    """The controller of JobTemplates: the status of each JobTemplate lists the Jobs that were created from it."""
 
     def __init__(self, kit: Kit, caches: SharedCaches) -> None:
         super().__init__(kit, "jobtemplate", JOB_TEMPLATES, packed(kit.client, JOB_TEMPLATES))

@@ -73,7 +73,10 @@ class Actions:
         return timers.noted(status, self._timers.get(job.metadata.uid, {}).values())
 
     def handle(self, job: Job, request: JobEvent, snapshot: JobSnapshot) -> Job:
-        """Handle this request; return the Job, which is unchanged if the request leads to a sync."""
+        """Carry out the action of a request, or start its timer; return the Job.
+
+        If the action is a sync, the Job is returned unchanged.
+        """
         found = self._match(job, request, snapshot)
         if found.action == PolicyAction.SYNC_JOB:
             return job

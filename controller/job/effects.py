@@ -80,7 +80,7 @@ class Attempts:
 
 
 class Refusals:
-    """Rejections by quotas, by the UID of the Job; only one pass over a Job runs at a time."""
+    """Rejections by quotas, by the UID of the Job. No two passes over a Job run at the same time."""
 
     def __init__(self, monotonic_s: Callable[[], float]) -> None:
         self._monotonic_s = monotonic_s
@@ -102,7 +102,7 @@ class Refusals:
                 self._jobs.pop(uid, None)
 
     def forget(self, uid: str) -> None:
-        """Drop the refusals of a Job that is gone."""
+        """Drop the rejections of a deleted Job."""
         self._jobs.pop(uid, None)
 
 

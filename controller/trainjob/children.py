@@ -217,7 +217,7 @@ class ChildSteps:
     def _present(self, train_job: TrainJob, resource: Resource[JSON], name: str, *, likely: bool) -> JSON | None:
         """Return the object of this name if it exists and belongs to the TrainJob.
 
-        If its existence is not `likely`, it is only read if the cache of ConfigMaps has a ConfigMap of this name.
+        If the object is not `likely` to exist, it is only read if the cache of ConfigMaps has one of this name.
         """
         if not likely and self.maps.store.get(f"{train_job.metadata.namespace}/{name}") is None:
             return None

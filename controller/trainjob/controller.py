@@ -150,7 +150,7 @@ class TrainJobs(KindController[TrainJob]):
         self._steps.forget(uid)
 
     def _go_on(self, train_job: TrainJob) -> TrainJob | None:
-        """Take the next steps; return the TrainJob if it has ended."""
+        """Decide on the next steps of a TrainJob and carry them out; return the TrainJob if it has ended."""
         compiled = self._compile(train_job)
         if compiled.plan is None:
             why = "; ".join(map(str, compiled.errors))
@@ -180,7 +180,7 @@ class TrainJobs(KindController[TrainJob]):
         return None
 
     def _take(self, train_job: TrainJob, steps: list[Step]) -> None:
-        """Carry out the steps of a pass. The first obstacle is raised after the last step.
+        """Carry out the steps of a pass, even if one of them fails. The first obstacle is raised at the end.
 
         After an obstacle, no Job is created.
         """

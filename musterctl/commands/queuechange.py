@@ -28,10 +28,10 @@ _INT32 = 2**31 - 1
 
 
 class QueueCommand(click.Command):
-    """A command whose switch takes no value."""
+    """A command that explains how to set --reclaimable, which is a switch without a value."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Refuse a value of --reclaimable, with the right option."""
+        """If --reclaimable is given with a value, raise an error that names the right option."""
         for option, value in pairwise(word for each in args for word in each.split("=", 1)):
             if option in {"--reclaimable", "--not-reclaimable"} and value.lower() in {"true", "false"}:
                 ctx.fail(f"{option} takes no value: write --reclaimable for true, --not-reclaimable for false")

@@ -109,7 +109,7 @@ def find_engine() -> Engine:
 def required(program: str, where: str) -> Path:
     """Return the path of a program.
 
-    If the program is missing, raise LocalError, which tells users `where` to get it.
+    If the program is missing, raise LocalError, which reports `where` to get it.
     """
     found = shutil.which(program)
     if found is None:

@@ -163,7 +163,7 @@ def _waiting(reports: Sequence[QueueReport]) -> dict[str, int]:
 
 
 def _main(report: QueueReport, usual: str = PODS) -> str:
-    """Return the resource whose fair share the queue uses most; GPUs first if shares are equal.
+    """Return the resource of which the queue uses the largest part of its fair share; GPUs first if parts are equal.
 
     For a queue without usage, return a resource of its deserved amounts, or else the `usual` resource.
     """

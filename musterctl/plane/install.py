@@ -111,7 +111,7 @@ def closed_queue(client: Client) -> str:
 
 
 def apply(client: Client, objects: Sequence[dict[str, Any]]) -> None:
-    """Apply manifests of any kind, several at a time."""
+    """Apply manifests of any kinds, several at the same time."""
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         list(pool.map(lambda each: client.apply(_resource(each), each), objects))
 

@@ -192,7 +192,7 @@ def _is_past(context: RequestContext) -> bool:
 
 
 def _happened(context: RequestContext, row: GangRow, now: float) -> list[GangStep] | None:
-    """Return the events of the gang in the history; None if there are none, or if it cannot be read."""
+    """Return the events of the gang in the history; None if there are none, or if the history cannot be read."""
     store = context.site.history
     if store is None:
         return None

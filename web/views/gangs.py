@@ -42,7 +42,7 @@ class Filters(Struct, frozen=True):
         return all(getattr(self, name) in {"", getattr(row, name)} for name in ("queue", "namespace", "kind", "user"))
 
     def address(self, **changes: str | int | bool) -> str:
-        """Return the address of the list with these filters and changes, without unset filters."""
+        """Return the address of the list with these filters, of which some are changed; unset filters are left out."""
         fields = {name: getattr(self, name) for name in _FIELDS} | {
             "ended": "on" if self.ended else "",
             "page": self.page,

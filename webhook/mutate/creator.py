@@ -44,7 +44,7 @@ _COPY: Final = Why("this annotation is about the object that was copied", "a new
 def signed(handler: Handler) -> Handler:
     """Return a handler that wraps this one and adds the creator to its patches.
 
-    Refused or malformed objects get no creator.
+    If the object is refused or malformed, no creator is added.
     """
 
     def with_creator(request: AdmissionRequest) -> ReviewVerdict:

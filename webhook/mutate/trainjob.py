@@ -56,7 +56,10 @@ def stamp(job: JSON, old: JSON, now: str, patch: Patch) -> None:
 
 
 def _inherit(meta: ObjectMeta, namespace: str, namespaces: Namespaces, patch: Patch) -> list[str]:
-    """Set the namespace's queue in a TrainJob that names no queue or may not choose a queue; return warnings."""
+    """Set the namespace's queue in a TrainJob that names no queue, or whose namespace is locked to its queue.
+
+    Return warnings.
+    """
     own = optin.from_labels(meta.labels)
     if own:
         opt_in = optin.from_lock(namespace, own, namespaces)

@@ -158,7 +158,7 @@ class Submission:
             mapping(value_at(content, stop[:-1]))[stop[-1]] = False
 
     def _flow_jobs(self) -> Iterator[tuple[str, JSON]]:
-        """Yield, with its file, each Job with which a JobFlow begins, and the Job of each JobTemplate of no JobFlow."""
+        """Yield the first Jobs of each JobFlow, and the Job of each JobTemplate outside JobFlows, with their files."""
         used = set[tuple[str, str]]()
         for file, flow in self._flows:
             meta, title = flow.metadata, f"{JOB_FLOWS.kind} {flow.metadata.name}"

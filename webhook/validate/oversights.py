@@ -48,7 +48,7 @@ class Labelled(NamedTuple):
 
 
 def oversights(given: Labelled, queues: NamespaceQueues) -> Findings:
-    """Return problems of a template whose fields are all valid individually."""
+    """Return problems of a template that arise from combinations of fields, each of which is valid alone."""
     warnings = [*_other_scheduler(given), *_no_queue(given, queues)]
     return Findings(list(_two_frameworks(given)), warnings)
 

@@ -15,7 +15,7 @@ _CLOSE = 0.85
 
 
 def check_keys(new: Queue, old: Queue | None = None) -> Findings:
-    """Refuse misspelt new keys, because a misspelt limit has no effect.
+    """Refuse new keys that look like misspelt keys of Muster, because a misspelt limit would have no effect.
 
     Warn about other unknown keys, which may be keys of old versions.
     """

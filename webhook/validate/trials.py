@@ -200,9 +200,10 @@ _STEP = re.compile(r"\.?([^.\[\]]+)|\[([^\]]*)\]")
 
 
 def translated(field: str, made: Any, given: Any) -> str | None:
-    """Return the path in `given`, the user's part of the pod, for a field of the generated pod.
+    """Return the path in the user's own part of a pod (`given`) that corresponds to a field of the generated pod.
 
-    Plugins add entries to lists, even at the beginning. Return None for a field that the user did not write.
+    Positions in lists differ, because plugins add entries to lists, even at the beginning. Return None for a field that
+    the user did not write.
     """
     result = ""
     for step in _STEP.finditer(field):

@@ -1,4 +1,4 @@
-"""Members above the minimum of a Job whose queue has a capability; they are created in steps.
+"""Creation of members above the minimum of a Job, which takes place in steps if the Job's queue has a capability.
 
 A ResourceQuota also counts pods that wait for a node. Therefore, few waiting pods exist at a time: one at first, then
 at most as many as already have nodes. A running gang that waits for anything other than its queue gets all its pods,

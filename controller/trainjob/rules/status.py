@@ -111,7 +111,7 @@ def _set(
 def jobs_status(train_job: TrainJob, plan: Plan, children: Children) -> list[ReplicatedJobStatus]:
     """Return an entry for each pod set that has pods, in their order.
 
-    An initializer that has succeeded counts as succeeded from then on.
+    An initializer that has succeeded stays succeeded, even if its Job is deleted.
     """
     members = plan.gang.pod_sets if plan.gang else ()
     done = completed(train_job)
