@@ -70,7 +70,7 @@ Answer = Callable[[bytes], Awaitable[bytes]]
 
 
 class _WithPod(api.ExtenderWire):
-    """Arguments that every verb has; the pod is not decoded yet."""
+    """Arguments that the calls of all verbs have. The pod in them is not decoded yet."""
 
     pod: msgspec.Raw = msgspec.Raw()
 

@@ -46,7 +46,7 @@ class Lane(StrEnum):
     PODS = "pods"
     """Writes that allow pods to start: removal of gates, and PodGroups that become Inqueue."""
     WORDS = "words"
-    """Statuses for users, queues and autoscalers."""
+    """Writes of statuses, for users, queues and autoscalers."""
 
 
 class AboutGang(Protocol):

@@ -83,7 +83,10 @@ class PlacementReport(Struct, frozen=True, rename="camel"):
 
 
 class Relief(Struct, frozen=True, rename="camel"):
-    """A change that would let the gang start. It has been tested in a cycle of the planner unless `tried` is False."""
+    """A change that would let the gang start.
+
+    The change has been tested in a cycle of the planner unless `tried` is False.
+    """
 
     kind: Literal[
         "ends", "uncordon", "tolerate", "add-nodes", "recovers", "queue", "pods", "wait", "frees", "wider", "nothing"

@@ -159,7 +159,7 @@ def _nodes(lacks: Shortage) -> Iterator[TextLine]:
 
 
 def _cause(cause: Cause) -> str:
-    roomy = f"; {cause.roomy} of them with room" if cause.roomy else ""
+    roomy = f"; {cause.roomy} of them with free capacity" if cause.roomy else ""
     return f"{cause.counted} ({some(cause.examples, cause.nodes)}{roomy})"
 
 

@@ -333,6 +333,6 @@ class Ledger:
     def answered(self, holder: str) -> bool:
         """Close the entry of a write after the API server's response; return True if there was an entry.
 
-        By then, the watch has opened an entry for the written object.
+        By then, the written object has an entry of its own.
         """
         return holder in self.assumed and self.close(holder) is not None

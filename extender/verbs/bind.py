@@ -71,7 +71,7 @@ class Binder:
 class Bind:
     """The bind verb, which acts while this replica is `active`.
 
-    It calls `on_release` for large gangs, whose binding takes some time.
+    The verb calls `on_release` for large gangs, whose binding takes some time.
     """
 
     def __init__(
@@ -176,8 +176,9 @@ class Bind:
     def _still_valid(self, key: str, placement: Placement) -> bool:
         """Return True for a placement of lost members whose gang has since lost all other members.
 
-        Such a placement has too few nodes for the whole minimum, so its members would wait at the barrier in vain. They
-        are bound as if the other members had been lost slightly later, when lost members are replaced one by one.
+        Such a placement has too few nodes for the whole minimum, so its members would wait at the barrier in vain.
+        These members are bound as if the other members had been lost slightly later, when lost members are replaced one
+        by one.
         """
         gang = self._cluster.state.refreshed(key) if once_whole(placement) else None
         if gang is None:

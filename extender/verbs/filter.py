@@ -91,7 +91,7 @@ class Filter:
         return [node] if node in nodes else VerbReason.NOT_PLANNED_HERE
 
     def _plain(self, args: ExtenderArgs, nodes: list[str]) -> Answer:
-        """Exclude nodes without free capacity according to the ledger, including reserved capacity.
+        """Exclude nodes without enough free capacity. Capacity that is reserved for gangs does not count as free.
 
         The bind verb accepts only nodes that pass this filter.
         """

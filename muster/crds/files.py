@@ -128,7 +128,7 @@ def to_yaml(value: Any) -> str:
 class _Plain(yaml.CSafeDumper):
     """YAML writer that writes shared parts in full each time.
 
-    It uses libyaml, which is three times as fast as Python's writer.
+    The writer uses libyaml, which is three times as fast as Python's writer.
     """
 
     def ignore_aliases(self, _data: object) -> bool:

@@ -27,8 +27,8 @@ from muster.kube.watch import Watch, lines_of
 T = TypeVar("T")
 
 FIRST_OBJECTS = 100
-"""Maximum number of objects on the first page. Their sizes are not known yet: a pod may have a few kilobytes, or a
-megabyte."""
+"""Maximum number of objects on the first page. The objects' sizes are not known yet: a pod may have a few kilobytes, or
+a megabyte."""
 _PAGE_BYTES = 16 * 1024 * 1024
 _MOST_OBJECTS = 5000
 """Maximum number of objects on a page. Small pages are expensive, because the API server collects all remaining objects

@@ -47,8 +47,8 @@ _JOIN_S = 5.0
 AGAIN_S = 5.0
 """Interval between two reads of left-out objects, so that not every deletion causes a request."""
 _NOT_SERVED_S = 30.0
-"""Interval between two checks for a kind that the API server does not serve. It may serve the kind after a restart with
-another feature gate."""
+"""Interval between two checks for a kind that the API server does not serve. The server may serve the kind after a
+restart with another feature gate."""
 
 
 class Reflector(Readable, Generic[T]):

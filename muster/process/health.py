@@ -114,7 +114,7 @@ class Health:
         self._liveness: dict[str, Check] = {}
 
     def add_check(self, name: str, check: Check) -> None:
-        """Add a check. It is called at each probe, so it must be fast and must not raise."""
+        """Add a check. The check is called at each probe, so it must be fast and must not raise."""
         self._checks[name] = check
 
     def add_liveness_check(self, name: str, check: Check) -> None:

@@ -67,7 +67,8 @@ class GangRules:
     level: Callable[[Any], str] | None = None
     """Node label by which the owner's fields keep its pods together; "" if they name none."""
     wants_none: Callable[[Any], bool] | None = None
-    """True if the owner is scaled to zero or suspended. Its gang has then ended, until the owner wants pods again."""
+    """True if the owner is scaled to zero or suspended. The owner's gang has then ended, until the owner wants pods
+    again."""
     is_over: Callable[[Any], bool] | None = None
     """True if the owner has ended with success or failure; None for a kind that runs until it is deleted."""
     size_of_ended: Callable[[Any, Iterable[Pod]], int | None] | None = None
@@ -171,8 +172,8 @@ class Verbs:
     sizes: tuple[Path, ...] = ()
     """Fields with the number of pods of a world, which are fixed while the world has pods."""
     resized: Callable[[JSON, int, str], JSON] | None = None
-    """Function that returns the patch for a number of pods of a task (or of the only task). It raises a ValueError with
-    the reason if this is impossible."""
+    """Function that returns the patch for a number of pods of a task (or of the only task). The function raises a
+    ValueError with the reason if this is impossible."""
     world_tasks: Callable[[JSON], Collection[str]] = _nothing
     """Tasks whose pods receive their number although they have no framework label."""
     scales: bool = False

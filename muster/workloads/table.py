@@ -190,7 +190,7 @@ def _slot(pod_set: str, index: str | None) -> Slot | None:
 
 
 def makes_all_alike(group: ObjectMeta) -> bool:
-    """Return True if all pods of a PodGroup are created from one template, by the controller that owns the PodGroup."""
+    """Return True if all pods of a PodGroup are created from one template, by an owner of the PodGroup."""
     rows = (row_of(each) for each in group.owner_references)
     return any(kind is not None and kind.one_template for kind in rows)
 

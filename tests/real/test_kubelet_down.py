@@ -28,7 +28,7 @@ def test_job_outlives_a_dead_kubelet(cluster: Cluster, node: Node, jobs: Jobs, w
     jobs.submit("beside-first")
     silent = "1 not ready (condition Ready=Unknown)"
     told = jobs.explained("second", f"1 fits now; of 2 nodes: {silent}")
-    assert f"{silent} ({node.name}; 1 of them with room)" in told
+    assert f"{silent} ({node.name}; 1 of them with free capacity)" in told
     node.kubelet.start()
     jobs.running("second", 2)
     assert [pod["metadata"]["uid"] for pod in jobs.running("first", 2)] == [pod["metadata"]["uid"] for pod in before]

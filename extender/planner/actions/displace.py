@@ -139,8 +139,8 @@ class Reclaim(Evicting):
 class SparesAlone(Evicting):
     """Mix-in for an evicting action that uses only other gangs' spare slots; list it before the action's class.
 
-    If the first gang of a queue finds no solution, the queue's other gangs are skipped. Otherwise they would take spare
-    slots that the first gang may need in addition to evictions.
+    If the first gang of a queue finds no solution, the queue's other gangs are skipped. Those gangs would otherwise
+    take spare slots that the first gang may need in addition to evictions.
     """
 
     first_alone = True

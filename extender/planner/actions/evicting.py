@@ -54,7 +54,7 @@ class Evicting:
     moves = False
     """True if victims must get new slots."""
     borrowers = False
-    """True if the victims are gangs on borrowed spare slots, which return to their owner. Such victims are evicted
+    """True if the victims are gangs on borrowed spare slots, which return to their owner. These gangs are evicted
     without notice."""
     takes_spares = False
     """True if gangs first give up their spare slots, before any pod is evicted."""

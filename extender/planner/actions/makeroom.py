@@ -159,7 +159,7 @@ def room_for(
 ) -> decisions.MakeRoom:
     """Return the decision to evict these victims.
 
-    It includes the checkpoints and answers that the victims' gangs have reported.
+    The decision includes the checkpoints and answers that the victims' gangs have reported.
     """
     now, gangs = session.now, {victim.key: victim for victim, _ in victims}
     saved = {key: last_saved(victim, now) for key, victim in gangs.items()}

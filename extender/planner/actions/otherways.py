@@ -51,7 +51,7 @@ class OtherWays:
     def all(self, usual: Amounts, *, again: bool) -> Iterator[NodeSet]:
         """Yield ways, best first.
 
-        `usual` lists the columns that are used by default. This default way is yielded only if `again` is true.
+        `usual` lists the columns that are used by default. The default way is yielded only if `again` is true.
         """
         room = self._open(self.cls) * self.session.room(self.cls)
         room = np.minimum(self.nodes.limit(room, self.cls), self.count)

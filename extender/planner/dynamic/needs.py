@@ -42,8 +42,8 @@ class ClaimNeeds:
     """Resources that must exist on the node, whether they are in use or not."""
     shared: tuple[SharedClaim, ...] = ()
     named: tuple[SharedClaim, ...] = ()
-    """All claims that the pod names and that other pods may use too, with or without devices. Their devices are charged
-    to queues."""
+    """All claims that the pod names and that other pods may use too, with or without devices. The devices of these
+    claims are charged to queues."""
     nodes: tuple[NodeSelector, ...] = ()
     """Node selectors of the devices that are already allocated to the pod's claims."""
     problems: tuple[Reason, ...] = ()

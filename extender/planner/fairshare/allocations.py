@@ -261,7 +261,7 @@ class Accounts:
 
 
 def _usable(node: Node | None) -> bool:
-    """Return True if the node is not cordoned, and has none of the taints that keep all pods off a node."""
+    """Return True if the node is not cordoned, and has no taint for being not ready or unreachable."""
     return node is not None and not node.spec.unschedulable and not any(t.key in _LOST for t in node.spec.taints)
 
 

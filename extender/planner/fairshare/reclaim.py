@@ -112,8 +112,8 @@ class ReclaimRules:
     def _may_lose(self, row: int, amounts: Amounts, loss: Loss, left: Amounts, may: Shares) -> bool:
         """Return True if the losing queue may lose resources to the gaining queue.
 
-        The losing queue must keep its guarantee. It must exceed its share or, if the resources are owed to the gaining
-        queue, its quota.
+        The losing queue must keep its guarantee. It must also exceed its share or, if the resources are owed to the
+        gaining queue, its quota.
         """
         gains, loses = self.tree.fork(row, loss.row)
         if gains == loses:

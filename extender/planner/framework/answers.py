@@ -55,8 +55,8 @@ class EnqueueVote:
     reason: str = ""
     """The reason of the condition, a CamelCase word."""
     message: Reason | str = ""
-    """Message for the gang's owner, as data or as text. It should rarely change, because each new message is written to
-    the PodGroup."""
+    """Message for the gang's owner, as data or as text. The message should rarely change, because each new message is
+    written to the PodGroup."""
 
 
 ADMITTED = EnqueueVote(admit=True)

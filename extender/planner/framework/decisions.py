@@ -249,7 +249,7 @@ class SetCondition(Decision):
     pod: PodRecord
     asks: bool
     message: str
-    """The message; empty for the message that the API server writes itself."""
+    """The message of the condition; empty for the message that the API server itself writes for gated pods."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -240,7 +240,7 @@ def _taints_of(node: Node) -> Taints:
 
 
 def _integer(text: object) -> int | None:
-    """Return the 64-bit integer in a text, or None for any other text; None matches nothing."""
+    """Return the 64-bit integer in a text, or None for any other text. No comparison matches None."""
     if not isinstance(text, str) or len(text) > _MAX_CHARS or not _INTEGER.fullmatch(text):
         return None
     number = int(text)

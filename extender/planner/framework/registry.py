@@ -18,7 +18,7 @@ ACTION_GROUP = "muster.extender.actions"
 
 
 class PlannerPlugin(Protocol):
-    """Interface of a plugin. It is built once from its arguments, so it may keep caches between cycles."""
+    """Interface of a plugin. A plugin is built once from its arguments, so it may keep caches between cycles."""
 
     @property
     def name(self) -> str:

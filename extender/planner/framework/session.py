@@ -56,7 +56,7 @@ class Session(FreeCapacity):
         self.postponed: set[str] = set()
         """Keys of waiting gangs that this cycle does not evaluate; their reports from earlier cycles remain valid."""
         self.evicted: set[str] = set()
-        """Keys of gangs that this cycle evicts entirely. They get no nodes in the same cycle."""
+        """Keys of gangs that this cycle evicts entirely. These gangs get no nodes in the same cycle."""
         self.avoided = avoided_nodes(inputs.snapshot.gangs, inputs.now, inputs.snapshot.remembered)
         """Maps a gang's key to the nodes that it avoids because they recently rejected one of its members."""
         for key, nodes in inputs.avoided.items():

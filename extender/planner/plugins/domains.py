@@ -20,8 +20,8 @@ from extender.planner.topology.tree import Geometry, Tree
 from muster.resources.topology import Nearness
 
 MOST_PER_NODE = 2**31
-"""Maximum number of pods counted on one node. It matters for pods without requests, because sums over all nodes must
-stay exact."""
+"""Maximum number of pods counted on one node. The limit matters for pods without requests, because sums over all nodes
+must stay exact."""
 
 
 @dataclass(slots=True)

@@ -54,8 +54,8 @@ class Fragmentation:
         self._mix: Mix | None = None
         self._nodes: NodeState | None = None
         self._stale = False
-        """True if nodes have changed since their worth was computed. It is computed only on demand, because most cycles
-        place nothing."""
+        """True if nodes have changed since their worth was computed. The worth is computed only on demand, because most
+        cycles place nothing."""
         self._worth: Scores = np.zeros(0)
         self._stamps: Amounts = np.zeros(0, dtype=np.int64)
         self._now = 0

@@ -83,7 +83,7 @@ class NodePlacement(NodeScore):
 class GpuPack(NodeScore):
     """Score that prefers nodes with the fewest free GPUs, and the most used GPU of a node.
 
-    It outweighs other densities.
+    This score outweighs other densities.
     """
 
     name = "gpupack"

@@ -9,8 +9,8 @@ from cachetools import FIFOCache
 from numpy.typing import NDArray
 
 MOST = 4096
-"""Maximum number of stored answers. Beyond this number the oldest answer is dropped, and the bind verb checks its pod
-again."""
+"""Maximum number of stored answers. If there are more answers, the oldest one is dropped, and the bind verb checks the
+pod of this answer again."""
 
 
 class Answers:

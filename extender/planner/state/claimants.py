@@ -31,8 +31,8 @@ class Claimants:
 
     `equip` is called with UIDs of pods whose needs may have changed, and `job_changed` with a Job's UID.
 
-    Each method `on_*` gets one changed object (None if it was deleted). It returns True if the change may be relevant
-    to scheduling.
+    Each method `on_*` gets one changed object (None if it was deleted). The method returns True if the change may be
+    relevant to scheduling.
     """
 
     devices: DeviceTable
@@ -100,7 +100,7 @@ class Claimants:
     def named(self, old: PodRecord | None, new: PodRecord | None) -> None:
         """Update the users of the claims that a pod names, and update the ledger entries of these claims.
 
-        This is also needed when the pod has been bound to a node or has ended.
+        The pod may also have been bound to a node, or may have left its node.
         """
         record, before, after = new or old, _claims_of(old), _claims_of(new)
         if record is None or not (before or after):

@@ -249,7 +249,7 @@ class GangView:
     def started(self) -> bool:
         """True if the gang has its minimum, or has had it in this run.
 
-        A started gang's new members are placed at once.
+        New members of a started gang are placed when they arrive.
         """
         return self.phase in _STARTED
 
@@ -319,8 +319,8 @@ class GangView:
     def started_with(self) -> StartedWith:
         """Return the minimum to record for this run.
 
-        This is the current minimum if the gang has reached it. Otherwise it is the recorded minimum or, without a
-        record, the number of members, but at most the current minimum.
+        A gang that has reached its current minimum gets the current minimum. Any other gang keeps the recorded minimum
+        or, without a record, gets the number of its members, but at most the current minimum.
         """
         counts = self.taken_by_set
         if self.satisfied(counts):

@@ -35,7 +35,10 @@ ROWS = 4
 
 
 class NodeTable:
-    """The columns of nodes; `users` yields the node and class of each ledger entry, for known and unknown nodes."""
+    """Table of nodes, one column per node.
+
+    `users` yields the node and pod class of each ledger entry, even for unknown nodes.
+    """
 
     def __init__(self, users: Callable[[], Iterable[tuple[str, PodClass]]]) -> None:
         self._users = users

@@ -27,7 +27,7 @@ class PlacedSlot(NamedTuple):
 
 
 class PlacedSlots:
-    """Owner of the ledger entries of placed slots, by gang."""
+    """Opens and closes the ledger entries of placed slots, by gang."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
@@ -37,7 +37,7 @@ class PlacedSlots:
         return key in self._active
 
     def follow(self, key: str, gang: GangView | None) -> None:
-        """Set the entries to exactly the placed slots of a gang; none if it is gone or has no active placement."""
+        """Set the entries to exactly the placed slots of a gang. Remove them all if it has no active placement."""
         known, placement = self._active.pop(key, None), gang.placement if gang is not None and gang.active else None
         before = {_holder(known, slot) for slot, _ in slots_of(known)} if known is not None else set()
         if gang is not None and placement is not None:

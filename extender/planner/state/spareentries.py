@@ -74,7 +74,7 @@ def spares_by_queue(gangs: Iterable[GangView], parents: Mapping[str, str]) -> di
 
 
 class SpareEntries:
-    """Owner of the ledger entries of spare slots, by gang."""
+    """Opens and closes the ledger entries of spare slots, by gang."""
 
     def __init__(self, ledger: Ledger, classes: ClassTable) -> None:
         self._ledger = ledger

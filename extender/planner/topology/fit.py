@@ -149,8 +149,8 @@ class Filling:
     def _fill(self, level: int, columns: Amounts, pods: int, *, joined: bool = False) -> Iterator[_Filled]:
         """Distribute pods to the nodes of a domain, either child by child or over all used children together.
 
-        Distribution over all children together may use fewer domains at lower levels. It is always used if the nodes
-        are `joined` from several domains.
+        Distribution over all children together may use fewer domains at lower levels. This distribution is always used
+        if the nodes are `joined` from several domains.
         """
         inner = level + 1
         if inner >= len(self.wanted.geometry.tree.levels):

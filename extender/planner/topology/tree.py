@@ -5,7 +5,7 @@ domain in a level has -1 in that level and all levels below; gangs without a top
 
 HyperNode trees need not be balanced. The levels of such trees are the tiers in use, the highest first. At the level of
 tier t, a node's domain is its topmost HyperNode ancestor whose tier is at most t, as Volcano interprets
-highestTierAllowed. One HyperNode may therefore be a domain of several levels; the levels are nested all the same.
+highestTierAllowed. One HyperNode may therefore be a domain of several levels; the levels are nested nevertheless.
 """
 
 from dataclasses import dataclass, field

@@ -51,7 +51,7 @@ def may_disturb(session: Session, asker: GangView, victim: GangView, why: Why) -
 def ignores_marks(session: Session, victim: GangView, why: Why) -> bool:
     """Return True if the victim's annotations and budget are ignored.
 
-    They are ignored for a victim that borrows the gang's spare slots, or holds resources that its queue does not
+    This is the case for a victim that borrows the gang's spare slots, or holds resources that its queue does not
     deserve.
     """
     return why == "recall" or (why == "reclaim" and bool(session.hooks.holds_over_quota.call(victim)))

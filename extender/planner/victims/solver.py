@@ -39,8 +39,8 @@ class Search:
     """Requests of the gang's minimum before any trial, int64 of shape (resources,)."""
     needs: list[Need]
     place: Callable[[Sequence[EvictableUnit]], Sequence[EvictableUnit] | None]
-    """Function that places the gang (and moved units) on the statement without these units. It returns the units that
-    must be evicted, or None if the gang does not fit."""
+    """Function that places the gang (and moved units) on the statement without these units. The function returns the
+    units that must be evicted, or None if the gang does not fit."""
     agreed: Callable[[Scenario], bool]
     """Function that asks the plugins whether they accept a scenario."""
     moved: bool = False

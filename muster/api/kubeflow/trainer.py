@@ -165,6 +165,6 @@ class TrainJob(Object, kw_only=True):
 
 
 JOB_FAILURES = "jobset failed due to one or more job failures: "
-"""Beginning of the message of a TrainJob whose Job has failed. Kubeflow Trainer writes the same text when a JobSet
+"""Beginning of the message of a TrainJob whose Job has failed. The JobSet controller writes the same text when a JobSet
 fails."""
 TRAIN_JOBS = Resource(GROUP, VERSION, "trainjobs", "TrainJob", TrainJob)

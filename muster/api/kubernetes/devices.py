@@ -44,7 +44,7 @@ class DeviceTaint(Wire):
 class Device(Wire):
     """One device of a pool.
 
-    The names of its attributes and capacities belong to the driver's domain if they name none.
+    The names of its attributes and capacities belong to the driver's domain if they contain no domain.
     """
 
     name: str = ""

@@ -38,8 +38,8 @@ _PHASES: Final[dict[str, PodGroupPhase]] = {phase: phase for phase in get_args(P
 MARKS: Final = frozenset(
     {names.PLACEMENT, names.LATER_TASKS, names.INDEPENDENT, names.WORKLOAD, names.NATIVE_GROUP, names.INDIVISIBLE}
 )
-"""Annotations that Muster writes on the PodGroups of gangs. They are ignored on native PodGroups, because users may
-write them there."""
+"""Annotations that Muster writes on the PodGroups of gangs. The annotations are ignored on native PodGroups, because
+users may write them there."""
 
 
 def is_native(group: Object) -> bool:

@@ -98,7 +98,8 @@ class PlacementSpec(Wire):
     pod_group_uid: str = field(default="", name="podGroupUID")
     """UID of the PodGroup to which the placement belongs."""
     epoch: Annotated[int, Meta(ge=1, le=EPOCH.value)] = 1
-    """Sequence number of the gang's placement. It never decreases, so writes for an older placement can be rejected."""
+    """Sequence number of the gang's placement. The number never decreases, so writes for an older placement can be
+    rejected."""
     deadline: str = ""
     """Time at which the placement is abandoned if the gang's pods are not bound by then (RFC 3339)."""
     pod_sets: list[PodSetPlacement] = field(default_factory=list)

@@ -120,7 +120,7 @@ class JobSpec(Wire):
     """spec of a Job."""
 
     scheduler_name: str = ""
-    """Scheduler of pods whose template names none; `volcano` if left out. It must be a profile of Muster's
+    """Scheduler of pods whose template names none; `volcano` if left out. The scheduler must be a profile of Muster's
     kube-scheduler."""
     min_available: NonNegative = 0
     """Number of pods that must start together; the sum over the tasks if left out or 0."""

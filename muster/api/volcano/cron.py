@@ -66,7 +66,7 @@ class CronJobStatus(Wire):
     """status of a CronJob."""
 
     active: list[ObjectReference] = field(default_factory=list)
-    """Jobs of the CronJob that have not ended. If there are very many, only the first ones by name are listed."""
+    """Jobs of the CronJob that have not ended. If there are very many Jobs, only the first ones by name are listed."""
     last_schedule_time: Time | None = None
     """The latest scheduled time for which a Job was created."""
     last_successful_time: Time | None = None

@@ -254,8 +254,8 @@ class JobTemplateStatus(Wire):
     """status of a JobTemplate."""
 
     job_depends_on_list: list[str] = field(default_factory=list)
-    """Names of existing Jobs that were created from the JobTemplate. If there are very many, only the first ones are
-    listed."""
+    """Names of existing Jobs that were created from the JobTemplate. If there are very many Jobs, only the first ones
+    are listed."""
 
 
 class JobTemplate(Object):

@@ -59,8 +59,8 @@ class PodGroupSpec(Wire):
     priority_class_name: str = ""
     """PriorityClass of the gang. Within a queue, gangs with a higher priority come first."""
     min_resources: Quantities | None = None
-    """Minimum resources of the gang. The gang is admitted to its queue once these resources seem to be available. They
-    count towards the queue's capability even if a running gang does not use all of them."""
+    """Minimum resources of the gang. The gang is admitted to its queue once these resources seem to be available. These
+    resources count towards the queue's capability even if a running gang does not use all of them."""
     network_topology: NetworkTopology | None = None
     """Required proximity of all pods."""
     sub_group_policy: list[SubGroupPolicy] = field(default_factory=list)
@@ -124,7 +124,7 @@ class PodGroupStatus(Wire):
     place: NonNegative = 0
     """Position among the waiting gangs of the queue, starting with 1. Positions up to 10 are exact; later ones are the
     first position of a range (21 stands for 21 to 30). The field is absent if the gang does not wait, or has only just
-    begun to wait. It is written at most once a minute."""
+    begun to wait. The field is written at most once a minute."""
     expected_start: Time | None = None
     """Expected start, to the minute, if nodes are reserved for the gang and the time when they become free is known."""
 

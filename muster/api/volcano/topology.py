@@ -70,7 +70,7 @@ class HyperNodeStatus(Wire):
     """status of a HyperNode; the planner writes it."""
 
     conditions: list[Condition] = field(default_factory=list)
-    """The condition `Valid`, which lists the errors. It is absent until an error has occurred."""
+    """The condition `Valid`, which lists the errors. The condition is absent until an error has occurred."""
     node_count: Annotated[int, Meta(ge=0)] = 0
     """Number of existing direct members: nodes, and HyperNodes (each counts as one)."""
 

@@ -146,7 +146,7 @@ def members(info: Info) -> list[PodSet]:
 def together(info: Info) -> list[PodSet]:
     """Return the members' pod sets, even without pods now.
 
-    These are all pod sets that need not be complete before other pod sets begin.
+    The result contains all pod sets that need not be complete before other pod sets begin.
     """
     before = {name for pod_set in info.pod_sets for name, status in pod_set.after.items() if status == "Complete"}
     initializers = {"dataset-initializer", "model-initializer"}

@@ -116,8 +116,8 @@ class Owned(NamedTuple):
     resource: Resource[Any]
     manifest: Manifest
     made_once: Callable[[], Mapping[str, str]] | None = None
-    """Function that returns additional entries of `data` (base64), e.g. a token. It is called once, when the object is
-    created, and the entries never change."""
+    """Function that returns additional entries of `data` (base64), e.g. a token. The function is called once, when the
+    object is created, and the entries never change."""
     keys: Callable[[KeyMaker], Mapping[str, str]] | None = None
     """Function that returns entries with ssh keys, called when the object is created. Raises PluginError if the user's
     own keys are unreadable."""

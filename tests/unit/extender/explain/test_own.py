@@ -65,7 +65,7 @@ def test_he_is_told_the_reason_that_an_administrator_is_told() -> None:
     mine, theirs = report(world, "first", queues=True), world.gang_report("first")
     group = world.state.groups["ns/first"]
     assert mine.summary == f"it waits: {group.why_waiting}"
-    assert mine.summary == theirs.summary.replace("ns/old is", "1 workload is")
+    assert mine.summary == theirs.summary.replace("Job ns/old is", "1 workload is")
     assert (mine.cause, mine.reason, mine.pod_sets) == (theirs.cause, theirs.reason, theirs.pod_sets)
     assert (mine.queue.name, mine.queue.place) == (theirs.queue.name, theirs.queue.place) == ("default", 1)
     assert mine.expected_start == group.status.expected_start != ""
