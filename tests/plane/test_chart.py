@@ -365,6 +365,23 @@ def test_notes_say_where_the_scheduler_part_goes() -> None:
     assert yaml.safe_load(configuration.partition("\n\nNo history")[0])["kind"] == "KubeSchedulerConfiguration"
 
 
+@pytest.mark.parametrize(
+    ("history", "words"),
+    [
+        ("history.enabled=false", "budgets of queues are not enforced"),
+        ("history.enabled=true", "WARNING: the history has no volume"),
+        ("history.enabled=true,history.storage.size=10Gi", ""),
+    ],
+)
+def test_notes_warn_of_a_history_that_is_lost(history: str, words: str) -> None:
+    """Of what budgets lack then."""
+    arguments = ("install", "muster", str(CHART), "--dry-run=client", f"--namespace={NAMESPACE}", f"--set={history}")
+    _, _, notes = helm(*arguments).stdout.partition("NOTES:")
+    assert notes
+    assert words in notes
+    assert ("history" in notes) is bool(words)
+
+
 @pytest.mark.parametrize(("served", "words"), [((), ""), (("kueue",), "WARNING"), (("kueue", "jobset"), "")])
 def test_notes_warn_of_a_kueue_that_would_end_itself(served: tuple[str, ...], words: str, tmp_path: Path) -> None:
     """Kueue's integration of TrainJobs, which come with Muster, does not live without the kind JobSet.

@@ -124,6 +124,14 @@ def test_counters_of_alerts_and_panels_begin_at_zero(name: str) -> None:
         assert found.samples, metric
 
 
+def test_an_alert_warns_of_budgets_whose_usage_is_lost() -> None:
+    """The recorder reports if its store outlives its pod; without budgets nobody is warned."""
+    [rule] = [each for each in facts.alert_rules() if each["alert"] == "MusterBudgetForgotten"]
+    lost, budgets = rule["expr"].split(" and on (cluster, namespace) ", 1)
+    assert lost.endswith("(muster_history_durable) == 0")
+    assert "muster_queue_budget_known" in budgets
+
+
 def test_alerts_say_what_to_do() -> None:
     """A summary, a description and a severity each."""
     for rule in facts.alert_rules():
