@@ -1,8 +1,10 @@
 """The chart: what it renders is accepted by a real API server, and says what the code says."""
 
 import json
+import re
 import shutil
 from collections.abc import Callable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -81,18 +83,45 @@ def test_every_object_is_accepted(cluster: Plane, name: str) -> None:
         found, manifests = [each for each in found if each["kind"] != CRD], without_crds(manifests)
     on_the_host = [each for each in found if "hostNetwork" in json.dumps(each)]
     result = cluster.kubectl(
-        *("apply", "--server-side", "--dry-run=server", "--validate=strict", "--force-conflicts", "--filename=-"),
+        *("apply", "--server-side", "--dry-run=server", "--validate=strict", "--filename=-", "--output=json"),
         stdin=manifests,
     )
     lines = [line for line in result.stderr.splitlines() if "violate PodSecurity" not in line or not on_the_host]
     assert (result.returncode, lines) == (0, []), result.stderr
-    assert len(result.stdout.splitlines()) == len(found)
+    stored = {key(each): each for each in json.loads(result.stdout)["items"]}
+    assert len(stored) == len(found)
+    assert [*chain(*(lost(each, stored[key(each)], str(key(each))) for each in found))] == []
     for workload in found:
         if workload["kind"] in WORKLOADS and workload not in on_the_host:
             pod = {**workload["spec"]["template"], "apiVersion": "v1", "kind": "Pod"}
             pod["metadata"] = {**pod["metadata"], "name": "try", "namespace": NAMESPACE}
             tried = cluster.kubectl("create", "--dry-run=server", "--filename=-", stdin=json.dumps(pod))
             assert (tried.returncode, tried.stderr) == (0, "")
+
+
+def lost(rendered: Any, stored: Any, at: str) -> Iterator[str]:
+    """The fields that are not stored as they are rendered: a GitOps tool finds a difference in each comparison."""
+    if isinstance(rendered, dict) and isinstance(stored, dict):
+        for name, each in rendered.items():
+            yield from lost(each, stored.get(name), f"{at}.{name}")
+    elif isinstance(rendered, list) and isinstance(stored, list) and len(rendered) == len(stored):
+        for number, (one_of, other) in enumerate(zip(rendered, stored, strict=True)):
+            yield from lost(one_of, other, f"{at}[{number}]")
+    elif rendered != stored:
+        yield f"{at}: {rendered!r} is stored as {stored!r}"
+
+
+def test_kubectl_takes_over_from_helm_and_back(cluster: Plane) -> None:
+    """Without force: lists and objects that are compared as a whole are rendered with their defaults.
+
+    It cleans up what it has made, as others try the same objects with other values.
+    """
+    manifests = without_crds(text(MATRIX["cert-manager and metrics"]))
+    for manager in ("helm", "kubectl", "helm"):
+        arguments = ("apply", "--server-side", f"--field-manager={manager}", "--filename=-")
+        result = cluster.kubectl(*arguments, stdin=manifests)
+        assert (result.returncode, re.findall(r"(?m)^.*conflict.* with .*$|^- \\..*$", result.stderr)) == (0, [])
+    cluster.kubectl("delete", "--ignore-not-found", "--wait=false", "--filename=-", stdin=manifests)
 
 
 def test_the_namespace_enforces_the_standard(cluster: Plane) -> None:

@@ -149,7 +149,8 @@ env:
   value: /dev/shm
 - name: POD_IP
   valueFrom:
-    fieldRef:
+    fieldRef: # atomic, and so with its default
+      apiVersion: v1
       fieldPath: status.podIP
 {{- with (index . 1).extraEnv }}
 {{ toYaml . }}
