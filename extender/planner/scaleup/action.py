@@ -197,12 +197,12 @@ def _candidates(waits: Iterable[Unschedulable], preferences: ScaleUpPreferences)
     """Return the first gangs that lack nodes and may request them, by queue and kind of shortage, in order."""
     found: dict[tuple[str, Wanted], list[GangView]] = {}
     for decision in waits:
-        gang = decision.gang
-        if decision.shortage is None or not _lacks_nodes(gang, decision.shortage):
+        gang, lacks = decision.gang, decision.shortage
+        if lacks is None or preferences.of(gang) is NO_SCALE_UP or not _lacks_nodes(gang, lacks):
             continue
-        kind = (gang.queue, decision.shortage.kind)
-        if len(found.get(kind, ())) < MOST_CHECKED and preferences.of(gang) is not NO_SCALE_UP:
-            found.setdefault(kind, []).append(gang)
+        gangs = found.setdefault((gang.queue, lacks.kind), [])
+        if len(gangs) < MOST_CHECKED:
+            gangs.append(gang)
     queues: dict[str, list[list[GangView]]] = {}
     for (queue, _), gangs in found.items():
         queues.setdefault(queue, []).append(gangs)

@@ -61,8 +61,8 @@ class PlannerState(Views):
     def on_pod(self, old: Pod | None, new: Pod | None) -> bool:
         """Update a pod of any scheduler; return True if the planner may have something to decide.
 
-        The result is False for a new member that is pinned according to its placement, for a pod that keeps running
-        on its node, and for a pod that another scheduler binds.
+        The result is False for a new member that is pinned according to its placement, and for a pod that keeps running
+        on its node. It is also False for a pod that another scheduler binds.
         """
         if new is None:
             if old is not None:
