@@ -14,6 +14,7 @@ from extender.planner.framework.decisions import RequestNodes
 from extender.planner.scaleup.podwrites import gated_pods
 from extender.planner.scaleup.preferences import ScaleUpPreference
 from extender.planner.state.gangs import GangView
+from extender.planner.timing import CLOCKS_S
 from muster.api import names
 from muster.api.kubernetes.autoscaling import ProvisioningRequest
 from muster.api.kubernetes.meta import readable_time
@@ -51,16 +52,16 @@ def answer_to(request: ProvisioningRequest, *, timeout_s: float, now: float) -> 
     name = request.metadata.name
     conditions = {condition.type: condition for condition in request.status.conditions}
     status = {kind: condition.status for kind, condition in conditions.items()}
+    created = _past(request.metadata.creation_timestamp, now)
     for kind, reason in _ENDS.items():
         if status.get(kind) == "True":
-            ended = readable_time(conditions[kind].last_transition_time) or now
+            ended = max(created, _past(conditions[kind].last_transition_time, now))
             return _over(request, reason, reasons.scaleup.ended(name, conditions[kind]), ended)
     if status.get("Provisioned") == "True":
-        since = readable_time(conditions["Provisioned"].last_transition_time) or now
+        since = _past(conditions["Provisioned"].last_transition_time, now)
         late = now >= since + timeout_s
         idle = reasons.scaleup.idle(name=name, timeout_s=timeout_s)
         return AutoscalerAnswer("", idle if late else reasons.scaleup.provisioned(name=name), inf if late else None)
-    created = readable_time(request.metadata.creation_timestamp) or now
     if now >= created + timeout_s:
         words = reasons.scaleup.timed_out(name, timeout_s, conditions)
         return _over(request, reasons.scaleup.TIMED_OUT, words, created + timeout_s)
@@ -122,6 +123,16 @@ def name_of(gang: GangView, wanted: Mapping[str, int], preference: ScaleUpPrefer
 def pause_s(failed: int) -> float:
     """Return for how many seconds a gang pauses after `failed` (at least 1) requests without success."""
     return doubled_s(BACK_OFF_S, failed - 1, MAX_REQUEST_DELAY_S)
+
+
+def _past(text: str | None, now: float) -> float:
+    """Return a time as seconds since the epoch; a time that cannot be read is now.
+
+    A time in the future is long ago. It is from before the clock was set back, or written by a user, and nothing waits
+    for it.
+    """
+    at = readable_time(text) or now
+    return at if at <= now + CLOCKS_S else -inf
 
 
 def _over(request: ProvisioningRequest, reason: str, words: Reason, ended: float) -> AutoscalerAnswer:

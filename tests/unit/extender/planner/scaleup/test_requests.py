@@ -71,6 +71,18 @@ def test_the_next_attempt_waits_twice_as_long(attempt: int, wait_s: float) -> No
     assert answer.again_at == NOW - 1 + wait_s
 
 
+@pytest.mark.parametrize(("asked", "again_at"), [
+    (request(-3_600), -inf),
+    (request(-3_600, changed_s=-3_600, Failed="True"), -inf),
+    (request(changed_s=-1e9, Failed="True"), NOW - 10 + BACK_OFF_S),
+    (request(changed_s=-1e9, Provisioned="True"), inf),
+    (request(-59), None),
+])  # fmt: skip
+def test_no_gang_waits_for_a_time_in_the_future(asked: ProvisioningRequest, again_at: float | None) -> None:
+    """Of a clock that was set back by an hour, or of a user who keeps the only request of a queue for years."""
+    assert answer_to(asked, timeout_s=TIMEOUT_S, now=NOW).again_at == again_at
+
+
 def test_a_time_that_nobody_can_read_is_now() -> None:
     """Whoever answers may write anything."""
     failed = request(Failed="True")
