@@ -55,7 +55,10 @@ def main() -> str | int:
 
 
 def _arguments() -> argparse.Namespace:
-    """Return the options. There are no variables: one that is set for another program would change the check."""
+    """Return the options.
+
+    Environment variables are not read, because a variable that is set for another program would change the check.
+    """
     parser = argparse.ArgumentParser(prog=".ci/run", description="Check this commit.")
     parser.add_argument("--turns", default="", metavar="NAMES", help=f"{steps.ALL}, or names of turns in one argument")
     parser.add_argument("--checked", action="store_true", help="list only the last run of each step")
@@ -63,7 +66,10 @@ def _arguments() -> argparse.Namespace:
 
 
 def _foremost(check: Check, turns: dict[str, steps.Step], names: list[str], others: list[str]) -> None:
-    """Run `make test` and `make test-slow`, then the steps of `--turns`, or the commit's own one if time allows."""
+    """Run `make test` and `make test-slow`, then further steps.
+
+    The further steps are those of `--turns`, or else the commit's own step if time allows.
+    """
     check.run_all(_in_time((steps.TEST, steps.TEST_SLOW)))
     if others and check.seconds > steps.LATEST_TURN_S:
         print(f"after {check.seconds:.0f} s no turn begins: `.ci/run --turns {names[0]}` runs the turn of this commit")

@@ -49,7 +49,7 @@ NAMED_INDEX: Final = "named"
 """Index of the pod store: `namespace/name` of the PodGroup that an unbound pod names, if it is not one that Muster
 creates."""
 ENDED_INDEX: Final = "ended"
-"""Index of the pod store: PodGroup and phase, of pods that have ended and still exist."""
+"""Index of the pod store: PodGroup and phase of a pod that has ended and was not deleted yet."""
 NATIVE_INDEX: Final = "native gang"
 """Index of the pod store: `namespace/name` of the PodGroup that a pod of a Job would have without the Job's native
 PodGroup."""

@@ -54,7 +54,7 @@ def queue_of(job: IndexedJob, namespace: Namespace | None) -> str:
 
 
 def _queue(given: Sequence[ObjectMeta], namespace: Namespace | None) -> str:
-    """Return the queue that the labels of a workload and of its pod templates select."""
+    """Return the queue that labels of a workload and its templates select, or else the namespace's queue."""
     labels = {key: value for each in given for key, value in each.labels.items()}
     if labels.get(names.MANAGED) == "false":
         return ""

@@ -34,7 +34,7 @@ Amounts = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Life:
-    """Run time of a gang: the declared one, or else one of its queue's past run times."""
+    """The run time of a gang: its declared run time, or else one of the past run times in its queue."""
 
     queue: str
     declared_s: float | None = None

@@ -24,7 +24,7 @@ SILENT_AFTER_S: Final = 60.0
 """The recorder counts as down if its last progress is older than this: six write intervals, and longer than a restart
 takes."""
 NO_GANGS: Final = "later events of gangs are missing; the recorder reads them at its start, as far as they still exist"
-NO_USAGE: Final = "later requests and usage of gangs do not count yet"
+NO_USAGE: Final = "later requests and usage of gangs are not included yet"
 NO_BUDGETS: Final = "later usage does not count towards budgets here; the planner counts it while it runs"
 """Notes for users on the data that is missing while the recorder is down: in lists of gangs, in usage, and in
 budgets."""

@@ -113,7 +113,7 @@ class Entries:
     def begin(self, gang: RecordedGang, uid: str, group: str, created: int, queue: str, *, asks: str = "") -> GangRun:
         """Start a run of a gang in a queue, at the time of its submission.
 
-        `asks` is the text about its other requests.
+        `asks` describes what else the gang requests, for the text of the event.
         """
         run = GangRun(uid=uid, gang=gang.id, submitted=created, queue=queue, user=gang.user)
         run.seen.minimum, run.seen.priority_class = self.asked.pop(gang.id, (0, ""))

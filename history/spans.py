@@ -34,7 +34,7 @@ class Key(NamedTuple):
 
 
 class ReadWindow(NamedTuple):
-    """The extent of a query: a period in milliseconds, and the caller's scope."""
+    """The extent of a query: its period in milliseconds, the caller's scope, and further filters."""
 
     since: int
     until: int
@@ -200,7 +200,7 @@ def visible(scope: Scope, table: Table) -> list[ColumnElement[bool]]:
 def of_keys(table: Table, keys: Sequence[str]) -> ColumnElement[bool]:
     """Return the condition for ended rows with these keys: the UIDs of runs, or the UIDs of holdings' pods.
 
-    The key of a holding of spare slots contains the run's UID.
+    A holding of spare slots also has the UID of its run as a key.
     """
     mine: ColumnElement[bool] = RUNS.c.uid.in_(keys)
     if table is HOLDINGS:

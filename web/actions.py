@@ -21,7 +21,7 @@ from web.rights import listing
 
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 Does = Callable[[Client, str, str, str], object]
-"""Function that carries out an action; its arguments are client, namespace, name and UID."""
+"""Type of the functions that carry out an action; the arguments are client, namespace, name and UID."""
 
 
 class PageAction(NamedTuple):

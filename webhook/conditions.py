@@ -82,7 +82,7 @@ def _of_no(groups: Sequence[ResourceGroup]) -> Conditions:
 
 
 def _labelled(metadata: str) -> str:
-    """Return an expression that is true if this metadata has a label that opts in or out."""
+    """Return an expression that is true if an object with this metadata opts in or out by a label."""
     labels = (names.QUEUE, names.FRAMEWORK, names.MANAGED)
     either = " || ".join(f"'{label}' in {metadata}.labels" for label in labels)
     return f"(has({metadata}.labels) && ({either}))"

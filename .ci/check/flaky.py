@@ -8,11 +8,12 @@ from pathlib import Path
 
 FILE = Path("tests/flaky.toml")
 KEPT_DAYS = 14
-"""So long after its last failure a test may be listed."""
+"""Number of days after its last failure for which a test may stay in the list."""
 
 
 UNLISTED = 2
-"""Failing tests of a step beside the listed ones that have a second chance: 0 once twenty runs in a row needed none."""
+"""Maximum number of failing tests of a step that have a second chance without being listed. To be set to 0 once twenty
+runs in a row needed none."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class Flaky:
     cause: str
 
     def is_of(self, test: str) -> bool:
-        """Return True for the name of this test, which xdist may follow with @ and its group."""
+        """Return True if this is the name of the test; xdist may append @ and the name of its group."""
         return test == self.test or test.startswith(f"{self.test}@")
 
 
@@ -49,10 +50,10 @@ def overdue(listed: Sequence[Flaky], today: dt.date) -> list[str]:
 
 
 def unlisted(listed: Sequence[Flaky], failed: Sequence[str]) -> list[str]:
-    """Return the tests of those failed that have no second chance."""
+    """Return the failed tests that are not listed."""
     return [test for test in failed if not any(each.is_of(test) for each in listed)]
 
 
 def files(failed: Sequence[str]) -> list[str]:
-    """Return the files of these tests: whole ones run again, as the tests of a file may share a plane."""
+    """Return the files of these tests. Whole files run again, because the tests of a file may share a plane."""
     return sorted({test.partition("::")[0] for test in failed})

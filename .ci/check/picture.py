@@ -26,7 +26,7 @@ def main() -> None:
 
 
 def chosen(lines: list[str]) -> list[str]:
-    """Return the lines of the picture; ValueError if the demo did not get that far."""
+    """Return the lines of the picture; ValueError if the demo has not shown all of its steps."""
     tables = "\n".join(lines).split("\n\n")
     waiting = [each for each in tables if " Running " in each and " Waiting " in each and "no room" in each]
     table = max(waiting, key=lambda each: each.count(" Running "), default=None)

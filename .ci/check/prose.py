@@ -13,7 +13,7 @@ PACKAGES = ("certs", "controller", "extender", "gangs", "history", "muster", "mu
 """The folders of the product."""
 
 _FEW_WORDS = 3
-"""A string with fewer lower-case words is a name, a key or a column, not a message."""
+"""A string with fewer lower-case words is not checked as a message: it is a name, a key or a heading."""
 
 
 def page(source: str) -> str:

@@ -1,4 +1,4 @@
-"""Running steps: lanes side by side, one step after the other in each, and the second chance of tests that may fail."""
+"""Runs steps in concurrent lanes, and gives tests that may fail a second chance."""
 
 import contextlib
 import datetime as dt
@@ -21,25 +21,29 @@ from check.steps import Step
 
 PYTEST = (".venv/bin/python", "-m", "pytest")
 _TO_THE_END_S = 60.0
-"""Grace period of a step whose time is over: pytest needs it to stop the planes that it has started."""
+"""Grace period of a step whose time is over, in which pytest stops the planes that it has started."""
 _INSTALLATIONS = 3
 """Maximum number of attempts of a step, each with the packages that the previous attempt lacked."""
 
 
 MAX_SHOWN_LINES = 400
-"""Of the output of a step: its end is shown, the log in the folder has all."""
+"""Maximum number of lines that are shown from the end of a step's output; the log file has all of them."""
 
 
 def _show(text: str) -> None:
-    """Print it; a reader that has gone must not end the check, whose exit code somebody waits for."""
+    """Print a text.
+
+    If the reader of the output has gone, ignore the error, because the check must still return its exit code.
+    """
     with contextlib.suppress(BrokenPipeError):
         print(text, flush=True)
 
 
 class Check:
-    """One run: its results, and what of it was skipped. Whatever it shows comes whole, whichever steps run beside.
+    """One run of steps, with its results and skipped tests.
 
-    A step writes its output into `folder`, `<step>.log`; the last results of all runs are in `kept`.
+    The output of a step is shown as a whole, even if other steps run at the same time. A step writes its output into
+    `folder`, `<step>.log`; the last results of all runs are in `kept`.
     """
 
     def __init__(
@@ -70,11 +74,11 @@ class Check:
 
     @property
     def seconds(self) -> float:
-        """The time since the begin."""
+        """The seconds since the start of the run."""
         return time.monotonic() - self._began
 
     def side_by_side(self, *lanes: Callable[[], object]) -> None:
-        """Run each of these at the same time, and wait for all."""
+        """Run these functions at the same time, and wait for all of them."""
         with ThreadPoolExecutor(len(lanes)) as pool:
             for lane in [pool.submit(lane) for lane in lanes]:
                 lane.result()
@@ -86,7 +90,10 @@ class Check:
                 return
 
     def run_all(self, steps: Sequence[Step], *, behind: bool = False) -> None:
-        """Run these steps, one after the other, whatever becomes of them; `behind`: others are served first."""
+        """Run these steps, one after the other, even if some fail.
+
+        With `behind`, they have a lower priority than other steps.
+        """
         for step in steps:
             if not self._ended:
                 self.run(replace(step, command=("nice", "-n", "5", *step.command)) if behind else step)
@@ -105,7 +112,7 @@ class Check:
         return result
 
     def skipped(self) -> str:
-        """Return one line: how many tests were skipped, in which steps, and why."""
+        """Return a line about the skipped tests: their number, steps and reasons."""
         reasons = []
         for each in self.results:
             reasons += [
@@ -114,14 +121,17 @@ class Check:
         return f"skipped: {'; '.join(reasons)}" if reasons else "skipped: none"
 
     def end(self) -> None:
-        """End the steps that run, and begin no more; their output so far is shown."""
+        """End the running steps, show their output so far, and start no more steps."""
         self._ended = True
         for pid in list(self._running):
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(pid, signal.SIGTERM)
 
     def _attempts(self, step: Step) -> tuple[Outcome, str]:
-        """Run it until there is nothing more to install or to try, and return its outcome and the reason."""
+        """Run a step, and return its outcome with the reason.
+
+        The step is repeated if packages were missing and can be installed, or if its tests have a second chance.
+        """
         log, failures = self._folder / f"{step.name}.log", self._folder / f"{step.name}.cache"
         log.unlink(missing_ok=True)
         for _ in range(_INSTALLATIONS):
@@ -145,7 +155,7 @@ class Check:
         return self._second_chance(step, failed, log, failures)
 
     def _second_chance(self, step: Step, failed: Sequence[str], log: Path, failures: Path) -> tuple[Outcome, str]:
-        """Run the files of tests that may fail once more, if no others have failed."""
+        """Run the files of the failed tests once more, unless too many of these tests are not listed."""
         others = flaky.unlisted(self._listed, failed)
         if len(others) > self._unlisted:
             return "failed", f"{', '.join(others)} failed, and {flaky.FILE} does not list it"
@@ -158,7 +168,7 @@ class Check:
         return "passed again", f"{', '.join(failed)} failed at first: {advice} in {flaky.FILE}"
 
     def _install(self, step: Step, packages: Sequence[str], log: Path) -> bool:
-        """Install Debian's packages, where one may; False if they cannot be had."""
+        """Install Debian's packages, if this is allowed here; return False if they are not available."""
         if not packages or os.geteuid() or shutil.which("apt-get") is None:
             return False
         quiet = ("--quiet=2", "-o", "DPkg::Lock::Timeout=300")
@@ -169,7 +179,7 @@ class Check:
         return self._call(quietly, ("apt-get", *quiet, "update"), log) == 0 and self._call(quietly, install, log) == 0
 
     def _call(self, step: Step, command: Sequence[str], log: Path, failures: Path | None = None) -> int:
-        """Run a command of the step, with its output at the end of the log; pytest notes there which tests fail."""
+        """Run a command of the step, and append its output to the log. pytest records the failed tests in its cache."""
         variables = {**os.environ, **step.variables}
         if failures is not None and step.again is not None:
             variables["PYTEST_ADDOPTS"] = f"-o cache_dir={failures.absolute()}"
@@ -190,7 +200,7 @@ class Check:
                 del self._running[process.pid]
 
     def _wait(self, process: subprocess.Popen[bytes], step: Step) -> int:
-        """Wait for a command, at most until the time of its step is over; return its exit code."""
+        """Wait for a command until the time of its step is over; return its exit code."""
         left = step.until_s - self.seconds
         for patience_s, number in ((left, signal.SIGINT), (_TO_THE_END_S, signal.SIGKILL)):
             try:
@@ -215,6 +225,6 @@ class Check:
 
 
 def _failed(failures: Path) -> list[str]:
-    """Return the names of the tests that have failed, as pytest has noted them in its cache."""
+    """Return the names of the failed tests, from pytest's cache."""
     file = failures / "v" / "cache" / "lastfailed"
     return sorted(json.loads(file.read_text())) if file.exists() else []

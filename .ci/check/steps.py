@@ -4,32 +4,33 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 ALL = "all"
-"""Selects all further steps, instead of their names."""
+"""Value of --turns that selects all further steps."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """A command, and the options with which pytest runs files of its tests once more; None: it has no such tests."""
+    """A command, with the pytest options for running files of its tests once more; None if its tests run only once."""
 
     name: str
     command: tuple[str, ...]
     again: tuple[str, ...] | None = None
     variables: Mapping[str, str] = field(default_factory=dict)
-    """More of the environment, of a second chance too."""
+    """Additional environment variables of the step, also at its second chance."""
     until_s: float = float("inf")
-    """Seconds after the start of the check at which a running step is ended; that is no failure."""
+    """Seconds after the start of the check at which a running step is ended, which does not count as a failure."""
 
 
 def _make(name: str, *arguments: str, again: tuple[str, ...] | None = None, **variables: str) -> Step:
-    """A target of make, of the step's name unless the arguments name one."""
+    """Return a step that runs a target of make; the target has the step's name unless the arguments name another."""
     return Step(name, ("make", "--no-print-directory", *(arguments or (name,))), again, variables)
 
 
 SETUP = _make("setup", "-j2", "setup", "binaries")
-"""The environment and the programs of the control plane, before all others: they would build it all at once."""
+"""The step that builds the environment and the programs of the control plane. It runs first, so that concurrent steps
+do not all build them."""
 TEST = _make("test", again=("-m", "not slow and not long and not storm and not model and not consumer"))
 TEST_SLOW = _make("test-slow", again=("-m", "slow and not long and not storm"))
-"""After the other: the rest of what each commit is tested with."""
+"""The remaining tests of every commit, which run after `make test`."""
 MODEL = "model"
 SHORT_MODEL = _make("model-short", again=("-m", "not storm"))
 BESIDE = (
@@ -41,17 +42,19 @@ BESIDE = (
     SHORT_MODEL,
     _make("consumers", again=("-m", "consumer")),
 )
-"""One after the other beside `make test`, most of which waits."""
+"""Steps that run one after the other while `make test` runs; most of their time is spent waiting."""
 
 LATEST_TURN_S = 2700
 """Seconds after which a commit's further step does not begin."""
 END_OF_TURN_S = 4200
 """Seconds after which a running further step is ended: the whole check has 90 minutes, also on a slow machine."""
 END_S = 4800
-"""The same for steps of every commit, which then fail; the table is still printed."""
+"""Seconds after which a running step that every commit needs is ended; it then fails, and the table is still
+printed."""
 
 _NEIGHBOUR = "tests/neighbours/test_jobset.py -k 'starts_whole or deleted_in_the_middle or evicted_and_back'"
-"""A neighbour that is built in minutes, and a few of its tests; `make e2e-neighbours` runs all."""
+"""A neighbour (another project's controller) that is built within minutes, with a few of its tests; `make
+e2e-neighbours` runs all."""
 
 
 def turns(oldest: str) -> dict[str, Step]:

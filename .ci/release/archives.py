@@ -36,7 +36,10 @@ def _tar(stream: io.BufferedIOBase, members: Mapping[str, bytes | Path], epoch: 
 
 
 def normalise(archive: Path, folder: Path, epoch: int) -> None:
-    """Write a compressed archive of regular files again, unpacked into the empty folder on the way."""
+    """Write a compressed archive of regular files again, in reproducible form.
+
+    The archive is first unpacked into the empty folder.
+    """
     with tarfile.open(archive) as packed:
         packed.extractall(folder, filter="data")
     files = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}

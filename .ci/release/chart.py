@@ -15,7 +15,7 @@ from release.source import ReleaseError, Source
 
 CHART: Final = "charts/muster"
 _IMAGE: Final = re.compile(r"(?m)^(image:\n(?:  .*\n)*?  registry: )''(\n(?:  .*\n)*?  digest: )''$")
-"""The place of the image in values.yaml."""
+"""Pattern of the image in values.yaml."""
 
 
 def set_image(source: Source, registry: str, digest: str) -> None:

@@ -1,4 +1,4 @@
-"""What verifies a release: the provenance, the checksums and their signature."""
+"""Files that verify a release: the provenance, the checksums and their signature."""
 
 import base64
 import hashlib

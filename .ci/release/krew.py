@@ -1,4 +1,4 @@
-"""The plugin `kubectl muster`: an archive with the wheel, and the manifest that krew installs it by."""
+"""The plugin `kubectl muster`: an archive with the wheel, and the manifest with which krew installs it."""
 
 from pathlib import Path
 from typing import Final

@@ -6,7 +6,7 @@ from release.source import ReleaseError
 
 _SECTION = re.compile(r"(?m)^## (?P<title>.+)\n(?P<text>(?:(?!## ).*\n?)*)")
 _PAGE = re.compile(r"\]\((?!https?://|#)")
-"""The start of a link to a page of the repository."""
+"""Pattern of the start of a link to a page of the repository."""
 _UNRELEASED = "(unreleased)"
 
 

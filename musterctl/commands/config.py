@@ -226,7 +226,7 @@ def render(
 
 
 def _names_tag(values: tuple[Path, ...], settings: tuple[str, ...]) -> bool:
-    """Return True if the user has chosen a version of kube-scheduler."""
+    """Return True if the user's values choose a version of kube-scheduler."""
     found = any(each.startswith("scheduler.image.tag=") for each in settings)
     for path in values:
         scheduler = (yaml.safe_load(path.read_text(encoding="utf-8")) or {}).get("scheduler") or {}

@@ -118,7 +118,7 @@ def _waited(gangs: Sequence[Waited], what: str) -> Iterator[TextLine]:
 
 
 def cut_lines(cuts: Mapping[Path, str]) -> Iterator[TextLine]:
-    """Yield a line for each file of the recording that is truncated."""
+    """Yield a line for each truncated file of a recording."""
     for path, why in sorted(cuts.items()):
         yield _line("hint", f"{path.name}: {why}")
 

@@ -47,7 +47,7 @@ _RANK_DIGITS: Final = 6
 
 
 class _VisibleGang(NamedTuple):
-    """A gang that the caller may see, with its objects."""
+    """A gang that the caller may see, with the objects that its page needs."""
 
     row: GangRow
     objects: RowSources

@@ -83,7 +83,7 @@ class GangPage(Struct, frozen=True):
     line: GangLine
     message: str
     user: str
-    """The gang's creator; empty if unknown."""
+    """The user who created the workload; empty if unknown."""
     epoch: int
     lines: list[TextLine]
     help: list[str]

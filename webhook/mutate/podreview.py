@@ -35,7 +35,7 @@ class PodReview:
     """The part of the spec for which Muster has types; `spec` is the same as plain JSON."""
     patch: Patch
     group: ResourceGroup | None = None
-    """The resource group that the pod belongs to."""
+    """The resource group of the pod; None if the pod is in no group."""
     opt_in: OptIn | None = None
     """The queue that the pod or its namespace opts in to."""
     pool: str = DEFAULT_POOL

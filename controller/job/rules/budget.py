@@ -139,7 +139,7 @@ def fault_of(
 
 
 def disrupted(pod: Pod) -> bool:
-    """Return True if a cause other than a pod's program has ended the pod, or is about to end it."""
+    """Return True if something other than the pod's own program has ended the pod, or is about to."""
     found = any(each.type == DISRUPTED and each.status == "True" for each in pod.status.conditions)
     return found or (pod.status.phase == "Failed" and pod.status.reason in INFRASTRUCTURE_REASONS)
 

@@ -69,7 +69,7 @@ SYNC = Match(PolicyAction.SYNC_JOB)
 
 
 def match(job: Job, request: JobEvent) -> Match:
-    """Return the action for `request`.
+    """Return the action with which the Job's policies answer a request.
 
     The action is a sync if the request is for an older version of the Job, or for another Job of the same name.
     """

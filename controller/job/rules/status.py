@@ -127,7 +127,7 @@ def explained(status: JobStatus, reason: str, message: str) -> JobStatus:
 
 
 def counted(status: JobStatus, counts: Counts, min_available: int) -> JobStatus:
-    """Return the status with the counters of these pods."""
+    """Return the status with these counts of pods, and with the minimum of the gang."""
     tasks = {task: TaskState(phase=phases) for task, phases in counts.tasks.items()}
     totals = {name: count for name, count in asdict(counts).items() if name != "tasks"}
     return structs.replace(status, min_available=min_available, task_status_count=tasks, **totals)

@@ -65,7 +65,7 @@ def has(job: IndexedJob, *types: str) -> bool:
 
 
 def continues(job: Job | IndexedJob | JobSet) -> bool:
-    """Return True if a Job or JobSet has neither ended nor begun to stop."""
+    """Return True unless a Job or JobSet has ended, or is about to stop."""
     if isinstance(job, IndexedJob):
         return not has(job, *OVER)
     if isinstance(job, JobSet):

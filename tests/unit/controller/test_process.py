@@ -171,10 +171,10 @@ def test_it_runs_with_what_it_is_given(monkeypatch: pytest.MonkeyPatch, tmp_path
     monkeypatch.setattr(main, "ControllerProcess", process)
     monkeypatch.setattr(Client, "load", lambda *arguments, **more: (arguments, more))
     assert main.main([f"--settings={file}", "--kubeconfig=k"]) == 7
-    client, options, shipped = given
+    client, options, shipped, trusted = given
     assert client == (("k",), {"user_agent": "muster-controller", "connections": 48})
     assert options.settings.shipped == str(folder)
-    assert [each["metadata"]["name"] for each in shipped] == ["q"]
+    assert ([each["metadata"]["name"] for each in shipped], [*trusted]) == (["q"], [])
 
 
 @pytest.mark.parametrize("wrong", ["kubeconfig", "shipped"])

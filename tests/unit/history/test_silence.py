@@ -29,6 +29,6 @@ def test_it_says_since_when_and_what_is_not_known() -> None:
     """Or that there never was a look."""
     assert silence(1000.0, 1000.0 + 3 * 3600, NO_USAGE, lambda at: f"at {at:g}") == (
         "The recorder of the history has not read the cluster since at 1000 (3h ago): "
-        "later requests and usage of gangs do not count yet"
+        "later requests and usage of gangs are not included yet"
     )
     assert silence(0.0, 1e9, "x", str) == "The recorder of the history has not read the cluster yet: x"
