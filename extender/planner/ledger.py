@@ -306,7 +306,7 @@ class Ledger:
         return {queue: users.total() for queue, users in self.device_users.get(key, {}).items()}
 
     def follow(self, pod: PodRecord) -> None:
-        """Open the entry of a pod that is on a node, else close it.
+        """Open a ledger entry for a pod that is on a node; close the entry of any other pod.
 
         An assumed entry stays until the API server responds.
         """

@@ -1,10 +1,10 @@
 """Limits of queues and the usage that counts against them: capability, limits per user, time windows, budgets.
 
-All checks of limits use this account. The plugin `proportion` checks gangs, with a copy of the usage that includes the
-trials of a cycle. The filter and bind verbs, the writer of placements, and the requests to autoscalers check pods
-without a gang. A limit applies to a queue together with all its descendants. Usage is counted only for queues with a
-limit, so other queues cost nothing. A check takes one step per ancestor of the queue. The module does no I/O and reads
-no clock.
+All checks of limits use this account. The plugin `proportion` checks the limits for gangs, with a copy of the usage
+that includes the trials of a cycle. For pods without a gang, the limits are checked by the filter and bind verbs, the
+writer of placements, and the action that requests nodes from autoscalers. A limit applies to a queue together with all
+its descendants. Usage is counted only for queues with a limit, so other queues cost nothing. A check takes one step per
+ancestor of the queue. The module does no I/O and reads no clock.
 
 Fair shares depend only on the capability: no pod is evicted because a time window begins, another limit is lowered, or
 a budget is used up.

@@ -176,9 +176,9 @@ class Bind:
     def _still_valid(self, key: str, placement: Placement) -> bool:
         """Return True for a placement of lost members whose gang has since lost all other members.
 
-        Such a placement has too few nodes for the whole minimum, so its members would wait at the barrier in vain.
-        These members are bound as if the other members had been lost slightly later, when lost members are replaced one
-        by one.
+        Such a placement has too few nodes for the whole minimum, so its members would wait at the barrier without
+        success. These members are bound as if the other members had been lost slightly later, when lost members are
+        replaced one by one.
         """
         gang = self._cluster.state.refreshed(key) if once_whole(placement) else None
         if gang is None:

@@ -45,7 +45,7 @@ def taken_back(before: Mapping[str, JSON], now: Mapping[str, JSON]) -> Iterator[
 
 
 def added(before: Mapping[str, JSON], now: Mapping[str, JSON]) -> list[str]:
-    """Return the paths of new parts, of each only the top."""
+    """Return the paths of new parts of a schema. Of nested new parts, only the outermost is included."""
     return [path for path in now if path not in before and path.rpartition(".")[0] in {*before, ""}]
 
 

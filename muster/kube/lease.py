@@ -35,8 +35,8 @@ class Elector:
     """One candidate in the election of a leader; runs in a separate thread.
 
     `on_started` and `on_stopped` are called alternately from that thread, when the lease is won and when it is lost or
-    released. They must return quickly (start or signal threads, but do no work), because the lease is not renewed
-    meanwhile. `on_stopped` is called before the lease is released, so that the next holder starts later. If
+    released. Both functions must return quickly (start or signal threads, but do no work), because the lease is not
+    renewed meanwhile. `on_stopped` is called before the lease is released, so that the next holder starts later. If
     `on_started` raises, the lease is released again.
     """
 
@@ -151,7 +151,7 @@ class Elector:
         return self._renew_deadline_s / 2.5
 
     def _free(self, spec: core.LeaseSpec) -> bool:
-        """Return True if this process may take the lease: it holds the lease, nobody does, or the lease has expired.
+        """Return True if this process may take the lease: it already holds the lease, or the lease is free or expired.
 
         Any change of the record counts as a renewal, regardless of the times in it. A new candidate waits for the whole
         lease duration, because it does not know when the lease was last renewed.

@@ -54,7 +54,7 @@ restart with another feature gate."""
 class Reflector(Readable, Generic[T]):
     """A task on the client's loop that lists and watches one kind into `store`.
 
-    Handlers get changes from `Mirror`. They run on the event loop's thread, so they must only record a change: work
+    Handlers get changes from `Mirror`. Handlers run on the event loop's thread, so they must only record a change: work
     would block the loop, and a client call would deadlock.
 
     Objects that exceed the memory limit `budget` are left out of the store, and read again when there is space. Objects

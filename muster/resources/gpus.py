@@ -161,7 +161,7 @@ def _memory(text: str) -> int:
 def counted(pod: Pod) -> Vector:
     """Return a bound pod's resources for its queue, with the GPU fraction that was recorded at its binding.
 
-    Only the recorded fraction is counted, because the pod got no more than this fraction, whatever it requests now.
+    Only the recorded fraction is counted, regardless of what the pod requests now, because the pod got this fraction.
     Raises a ValueError that names an invalid quantity.
     """
     requests, annotations = requests_on_node(pod), pod.metadata.annotations

@@ -1,8 +1,8 @@
 """Growth of gangs beyond their minimum, after every waiting gang has had a chance to get its own minimum.
 
-Pods above the minimum are added one by one, or unit by unit. They are added a moment after the gang has started,
-because other gangs may arrive at the same time. After each pod, the order of queues, gangs and pod sets is computed
-again, so that they share the remaining capacity.
+Pods above the minimum are added one by one, or unit by unit. Growth begins a moment after the gang has started, because
+other gangs may arrive at the same time. After each pod, the order of queues, gangs and pod sets is computed again, so
+that they share the remaining capacity.
 """
 
 from collections.abc import Sequence

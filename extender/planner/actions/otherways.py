@@ -1,10 +1,11 @@
 """Alternative ways to spread pods of one class over nodes, for the case that pods of another class then do not fit.
 
-Pods are usually placed on the best nodes, and on as few nodes as possible. If pods of two classes share a domain, such
-as a leader and its workers, this may occupy part of a node that a pod of the other class needs entirely. The first
-alternatives therefore prefer the nodes on which the other pods lose least capacity. Further alternatives use few or
-many nodes, begin with or exclude a certain node, or limit the number of pods per node. An alternative that leaves too
-little total capacity for the other pods is skipped, so that a domain that cannot hold all pods costs little time.
+Pods are usually placed on the best nodes, and on as few nodes as possible. Pods of two classes may share a domain, for
+example a leader and its workers. The usual placement of one class may then occupy part of a node that a pod of the
+other class needs entirely. The first alternatives therefore prefer the nodes on which the other pods lose least
+capacity. Further alternatives use few or many nodes, begin with or exclude a certain node, or limit the number of pods
+per node. An alternative that leaves too little total capacity for the other pods is skipped, so that a domain that
+cannot hold all pods costs little time.
 """
 
 from collections.abc import Iterator, Sequence

@@ -5,8 +5,9 @@ following cases for an active placement:
 
 * No member is missing: the placement is Bound.
 * kube-scheduler or the node rejected a member, a node is gone, or the deadline has passed: the placement is abandoned.
-  The pin of a pod cannot be changed, so pinned pods that are not bound are deleted. They have never run, and their
-  owner creates new ones. If enough members have a node, the gang continues with them; otherwise it is planned again.
+  The pin of a pod cannot be changed, so pinned pods that are not bound are deleted. Such pods have never run,
+  and their owner creates new ones. If enough members have a node, the gang continues with them; otherwise it is planned
+  again.
 * Otherwise the gates of the missing members are removed, and each member is pinned to its node.
 
 A gang may stay below its minimum only for a limited time, because it holds resources without making progress. This

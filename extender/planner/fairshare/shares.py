@@ -2,7 +2,7 @@
 
 The share of a parent queue is divided among its children, resource by resource. Past usage is a mean with a half-life,
 in units of the resource: a queue that has always used 8 GPUs has a mean of 8. Means are stored by the names of queues
-and resources, because rows and columns change. They are saved in Queue.status, so that they survive restarts.
+and resources, because rows and columns change. The means are saved in Queue.status, so that they survive restarts.
 """
 
 from collections.abc import Mapping

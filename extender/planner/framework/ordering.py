@@ -4,8 +4,9 @@ A plugin that returns a sort key (`Keyed`) is called once per gang and not once 
 functions are wrapped as keys. The keys are compared in the order of the plugins, and the first ones that differ decide.
 
 The heaps that yield gangs in this order form a tree like the queues. A gang that is placed changes the position of its
-queue and of the queues above. Only these queues are sorted again, in O(log queues) per gang. Queues are compared by
-their best gangs. The algorithm follows KAI-Scheduler's job order by queue (actions/utils/job_order_by_queue.go).
+queue and of the queues above. Only the queues with a changed position are sorted again, in O(log queues) per gang.
+Queues are compared by their best gangs. The algorithm follows KAI-Scheduler's job order by queue
+(actions/utils/job_order_by_queue.go).
 """
 
 import heapq

@@ -100,6 +100,6 @@ class Conformance(PlainPlugin):
 
 
 def needed_by_the_cluster(gang: GangView) -> bool:
-    """Return True if the cluster itself may need this gang's pods, whatever the PodGroup's priority class."""
+    """Return True if the cluster itself may need this gang's pods, even if the PodGroup has a low priority class."""
     in_system = of_the_system(gang.group.metadata.namespace, "")
     return gang.priority >= SYSTEM_CRITICAL or in_system or any(pod.system for pod in gang.pods)

@@ -38,10 +38,10 @@ class_missing = Sentence("device-class-missing", "device class {name} does not e
 
 request = "request {request!r}: {why}".format
 UNKNOWN_KIND = "this version of Muster does not know its kind"
+unknown_mode = "this version of Muster does not know its allocation mode {mode!r}".format
 UNKNOWN_CONSTRAINT = "it has a constraint of a kind that is not counted"
 ALTERNATIVES = "some of its alternatives are more than one device"
 PART = "it requests a part of a device"
-unknown_mode = "this version of Muster does not know its allocation mode {mode!r}".format
 alike = "{what}: devices with the same {attribute}".format
 NOT_OF_ONE_NODE = "some of these devices are parts of other devices, shared, or not on a single node"
 too_many_kinds = Sentence("device-too-many-kinds", "claims request more than {most} kinds of devices")

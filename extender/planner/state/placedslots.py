@@ -1,7 +1,7 @@
 """Ledger entries of placed slots, which hold capacity from the write of a placement to the binding of its pods.
 
-If a member will restart on another node because of a move or a repair, its capacity on the new node is held for it.
-This is also the case while the member is still running on its old node during its notice period. The gang's queue is
+If a member will restart on another node because of a move or a repair, its capacity on the new node is held for it. The
+capacity is held even while the member is still running on its old node during its notice period. The gang's queue is
 charged only once, for the old node until the member leaves. The same rules apply if a member that shares GPUs gets
 other GPUs of the same node.
 """

@@ -1,7 +1,7 @@
 """Ledger entries of spare slots, which a gang holds for members that it may lose; its placement lists them.
 
-Spare slots use capacity on their node and in the gang's queue, like members. They do so from the time when the
-placement is written until the gang uses the slot, ends, or gets other spare slots. Only gangs that borrow the slots are
+Spare slots use capacity on their node and in the gang's queue, like members. This use begins when the placement is
+written. It ends when the gang uses the slot, ends, or gets other spare slots. Only gangs that borrow the slots are
 placed on them. A slot that is lent counts only in the queue, because on the node the borrower's pods count.
 """
 

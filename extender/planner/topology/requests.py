@@ -7,7 +7,7 @@
 * a sub-group: `subGroupPolicy` with a size (partitions of a task) or with labels; slices by annotation.
 
 A unit is a partition of a task, or a slice: its ranks are placed together or not at all when a gang starts, grows or is
-repaired. Half of a slice is useless in a domain that cannot hold the other half: the pods of the first half would hold
+repaired. Half of a slice is useless in a domain that cannot hold the other half. The pods of the first half would hold
 capacity without making progress, and the second half would fit nowhere else.
 """
 

@@ -1,7 +1,7 @@
 """The planner's configuration, which the leading extender publishes and commands read.
 
-The configuration consists of the scheduler configuration, the timing, and the rules for suspect nodes. It is stored
-together with the data that the planner keeps between cycles (extender.planner.memory).
+The configuration consists of the scheduler configuration, the timing, and the rules for suspect nodes. The
+configuration is stored together with the data that the planner keeps between cycles (extender.planner.memory).
 
 The configuration is stored in a ConfigMap, not in a Queue or Lease, so that only users who may read the chart's
 configuration can read it.
