@@ -167,7 +167,7 @@ class EvictionWriter(Evictor):
         return placement is not None and placement.spec.epoch == room.epoch and bool(placement.spec.victims)
 
     def _evict_for(self, room: decisions.MakeRoom, victim: GangView, pod: PodRecord, longest_s: float) -> bool:
-        """Evict a pod if it still uses its node, with its own grace period or `longest_s`, whichever is shorter."""
+        """Evict a pod if it still uses its node, with the shorter of `longest_s` and its own grace period."""
         latest = self._victim(pod)
         if latest is None:
             return False

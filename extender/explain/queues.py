@@ -49,7 +49,7 @@ class BudgetUse(Struct, frozen=True, rename="camel"):
 
 
 class QueueReport(Struct, frozen=True, rename="camel"):
-    """The report of one queue; amounts are in milli-CPU and base units, and include the queues below it."""
+    """The report of one queue. Quantities are in milli-CPU and base units, and include the queues below this queue."""
 
     queue: str
     parent: str

@@ -211,7 +211,7 @@ class Reliever:
             yield from self._after_others(report.queue.ahead, lacks)
 
     def _after_others(self, ahead: tuple[str, ...], lacks: Shortage | None) -> Iterator[Relief]:
-        """Name the gangs ahead, and the holders whose end helps if the gangs ahead want no capacity any more."""
+        """Name the gangs ahead, and the workloads whose end would help if the gangs ahead no longer waited."""
         text, cls = reasons.relief.before(ahead[::-1]), self._class_of(lacks)
         keys = [gang.key for gang in takewhile(lambda each: each.key != self._gang.key, waiting(self._session))]
         found = list[Relief]()

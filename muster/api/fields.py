@@ -38,7 +38,7 @@ class FieldError:
 
     def __post_init__(self) -> None:
         if not self.message.strip():
-            raise ValueError(f"{self.path} is refused without a message")
+            raise ValueError(f"{self.path} is rejected, but the error has no message")
 
     @property
     def cause(self) -> str:

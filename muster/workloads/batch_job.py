@@ -55,7 +55,7 @@ class IndexedJobAdapter(Adapter):
         return (annotation if by_annotation else label)(names.COMPLETION_INDEX)
 
     def size(self) -> int:
-        """Return the number of completions, because all of them run at the same time."""
+        """Return the Job's number of completions, because the pods of a gang all run at the same time."""
         return parallelism(self._job) if self._spec.completions is None else self._spec.completions
 
     def subdomain(self) -> str:

@@ -131,8 +131,9 @@ class _Filling:
         return self._from(cls, ranks[:best], beginning, whole=False)[0] if best else 0
 
     def _from(self, cls: PodClass, ranks: Sequence[int], column: int, *, whole: bool) -> tuple[int, Mask]:
-        """Place the first pod in `column` and others where possible; return their number and the allowed nodes.
+        """Place the first pod on the node `column`, and as many of the others as possible on allowed nodes.
 
+        Return the number of placed pods, and a mask of the nodes that are allowed once the first pod has been placed.
         With `whole`, stop as soon as some pods certainly do not fit; the number is then an upper bound.
         """
         session, allocate = self.session, partial(self.statement.allocate, self.gang, self.pod_set.name, cls=cls)

@@ -301,7 +301,7 @@ def reservations_kept(session: Session, gang: GangView) -> Iterator[None]:
 
 
 def there(session: Session, statement: Statement, ask: Ask) -> dict[str, dict[int, int]] | None:
-    """Return the columns of the gang's members, by pod set and rank, including those placed on the statement.
+    """Return the columns of the gang's members by pod set and rank. Members that the statement places are included.
 
     The result is None if the gang has no topology request.
     """

@@ -67,7 +67,10 @@ class NearestMiss(Struct, frozen=True, rename="camel"):
     """Nodes that have some but too little free capacity, grouped by the free amount, largest first."""
 
     def each(self, pods: int) -> str:
-        """Return the size of each of `pods` pods, as ` of 8 nvidia.com/gpu each`; empty if capacity suffices."""
+        """Return the request of each of `pods` pods, e.g. ` of 8 nvidia.com/gpu each`.
+
+        The result is empty if the scarcest resource is `pods`, or if the cause is not a lack of capacity.
+        """
         if self.resource in {"", PODS}:
             return ""
         return f" of {amount_text(self.resource, self.amount)} {self.resource}{' each' if pods != 1 else ''}"

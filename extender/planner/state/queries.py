@@ -2,7 +2,8 @@
 
 A *query* is the selector of an affinity term or a spread constraint: pods in some namespaces with some labels. Queries
 are interned, and freed with the last pod class that uses them. Each query has a *mark*. A pod class has the marks of
-all queries that its pods match, so that counting pods per mark (`planner.state.podcounts`) needs no labels.
+all queries that its pods match. Therefore `planner.state.podcounts` can count the pods per mark without looking at
+labels.
 """
 
 from bisect import bisect_left

@@ -10,6 +10,6 @@ from webhook.validate.trials import QuotedError
 @pytest.mark.parametrize("message", ["", " \n"])
 def test_no_refusal_is_without_words(kind: type[FieldError], message: str) -> None:
     """It cannot be built, wherever its words come from."""
-    with pytest.raises(ValueError, match="spec is refused without a message"):
+    with pytest.raises(ValueError, match="spec is rejected, but the error has no message"):
         kind("spec", message, "value")
     assert str(kind("spec", "must be less", 1)).endswith("must be less")
