@@ -43,3 +43,9 @@ def test_help_is_whole(path: tuple[str, ...]) -> None:
 def test_every_command_is_walked() -> None:
     """Also those below groups."""
     assert {("job", "run"), ("queue", "create"), ("config", "check"), ("certs", "status"), ("up",)} <= COMMANDS.keys()
+
+
+def test_shape_needs_a_file() -> None:
+    """Without one it would wait for standard input."""
+    result = CliRunner().invoke(main, ["shape"])
+    assert (result.exit_code, "Missing option '-f'" in result.output) == (2, True)

@@ -8,7 +8,7 @@ import pytest
 from extender.planner.reasons import placements, queues
 from extender.planner.reasons.placements import awaits_owner, eviction, named, preempted
 from muster.api.muster.reason import NOTHING, Reason, constant, quoted, reason_of, stored
-from muster.api.volcano.scheduling import PodGroup
+from muster.api.volcano.scheduling import PodGroup, PodGroupCondition, PodGroupStatus
 
 EVICTED = awaits_owner(2, preempted(10, "default").also(placements.saved("step=7", "2030-01-01T00:00:00Z")), "Job")
 AT = "2030-01-01T00:00:00Z"
@@ -99,3 +99,18 @@ def test_what_is_stored_of_a_reservation_names_no_others() -> None:
     text = msgspec.json.encode(reason).decode()
     assert "secret" not in text
     assert ("node-2" in text, "node-3" in text, len(text) < 300) == (True, False, True)
+
+
+def test_of_several_evictions_those_with_data_count_and_then_the_first() -> None:
+    """Each condition may have been written by another version."""
+    said = [PodGroupCondition(type=each, status="True", reason="Evicted", message=each) for each in ("One", "Two")]
+    group = PodGroup(status=PodGroupStatus(conditions=said))
+    assert str(group.evicted) == "One"
+    said.append(PodGroupCondition(type="Three", status="True", reason="Evicted", message=str(EVICTED), why=EVICTED))
+    assert group.evicted == EVICTED
+
+
+def test_a_status_without_counts_has_none() -> None:
+    """A PodGroup without members has neither running nor ended ones."""
+    empty = PodGroupStatus()
+    assert (empty.running, empty.succeeded, empty.failed) == (0, 0, 0)

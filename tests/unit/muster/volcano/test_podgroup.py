@@ -60,6 +60,7 @@ BIG = {"requests": {"cpu": "10"}}
         (job(task("a", 4, 4, **SMALL), task("b", 2, 2, **BIG), min_available=6), "24", "6"),
         (job(task("a", 4, 4, **SMALL), task("b", 2, 2, **BIG), min_available=5), "14", "5"),  # a whole, then one of b
         (job(task("a", 4, 1, **SMALL), task("b", 2, 1, **BIG), min_available=3), "12", "3"),  # minimums, then one of a
+        (job(task("a", 2, 1, **SMALL), task("b", 4, 1, **BIG), min_available=5), "32", "5"),  # and then two of b
         (job(task("a", 4, 4, **SMALL), task("b", 2, 2, priority="high", **BIG), min_available=3), "21", "3"),
         (job(task("a", 1, 1, **SMALL), min_available=5), "1", "1"),
         (job(task("a", 0, 0, **SMALL), min_available=0), None, "0"),

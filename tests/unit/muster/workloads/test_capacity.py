@@ -59,6 +59,7 @@ def test_requests_of_all_pods() -> None:
 
     assert requests_at(BATCH_JOB, 1_000_000, of_size) == vector({"cpu": 500_000, GPU: 8_000_000, "pods": 1_000_000})
     assert requests_of(TRAIN_JOB, job) == {}
+    assert requests_of(BATCH_JOB, {**job, "spec": {**spec, "parallelism": 0}}) == {}
 
 
 @pytest.mark.parametrize(

@@ -130,6 +130,8 @@ def test_each_part_has_its_command_line(tmp_path: Path, *, shared: bool, played:
         assert not [file for file in named if file.suffix in {".yaml", ".crt", ".key"} and not file.is_file()], part
         port = str(made.ports[part if part in made.ports else f"{part}-status"])
         assert port in lines.listens(part)
+        is_plain = state.base_of(part) in {state.ETCD, state.KWOK, state.EXTENDER, state.CONTROLLER, state.HISTORY}
+        assert lines.listens(part).startswith("http:") is is_plain, part
         texts = [file.read_text() for file in named if file.name.endswith("-settings.yaml")]
         assert any(port in text for text in (*words, *texts)), part
     assert any("--node-monitor-grace-period=" in word for word in lines.command(state.CONTROLLER_MANAGER)) is played

@@ -10,6 +10,7 @@ from topology_world import Racks, racks_of
 from extender.planner.actions.allocate import Allocate
 from extender.planner.actions.displace import Recall
 from extender.planner.actions.enqueue import Enqueue
+from extender.planner.actions.spares import own_spares
 from extender.planner.framework import decisions
 from muster.api import names
 from muster.api.kubernetes.core import PriorityClass
@@ -226,6 +227,19 @@ def lent_spares() -> tuple[World, str, list[str], str]:
     (there,) = world.start(other, GPU8)
     assert loans(world, other) == {there: 1}
     return world, key, nodes, other
+
+
+@pytest.mark.parametrize(("taken", "left", "lent"), [(0, 1, 0), (1, 0, 1)])
+def test_spares_that_a_search_does_not_take_are_left(taken: int, left: int, lent: int) -> None:
+    """Of the two spares one is free."""
+    world, key, *_ = lent_spares()
+    session = world.session()
+    room = own_spares(session, world.view(key))
+    [(_, run, column, row)] = room._spares
+    with room.free():
+        session.snapshot.free[:, column] -= row * taken
+    assert [(each.node, each.count) for each in room.left] == [(run.node, 1)] * left
+    assert [(each.node, each.count) for each in room.loans] == [(run.node, 1)] * lent
 
 
 def test_who_leaves_at_once_may_run_on_spares() -> None:

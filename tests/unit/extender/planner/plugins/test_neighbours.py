@@ -8,6 +8,7 @@ import pytest
 from extender_world import World, of, slots, waiting, where
 
 from extender.planner.framework import decisions
+from extender.planner.framework.statement import Statement
 from extender.planner.plugins.interpodaffinity import NAMED, InterPodAffinity, Mask
 from extender.planner.state.podcounts import Counts
 from muster.api.kubernetes.core import Namespace, Pod, Taint
@@ -285,3 +286,17 @@ def test_none_of_many_anti_affinities_is_left_out() -> None:
         stand(world, f"hater-{number}", f"node-{number}", **affinity("podAntiAffinity", term))
     world.gang("a", {"worker": (1, SMALL)})
     assert where(world.plan())["a"] == ["node-19"]
+
+
+def test_a_trial_changes_no_count_of_the_snapshot() -> None:
+    """The state uses the same counts for the next cycle."""
+    world = zones("a", "b")
+    term = {"topologyKey": ZONE, "labelSelector": {"matchLabels": {JOB: "a"}}}
+    spec = {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
+    key = world.gang("a", {"worker": (2, SMALL)}, spec=spec, min_member=1, min_task_member={})
+    world.pod(key, "worker", 0, SMALL, node="node-0", phase="Running", labels={JOB: "a"})
+    session = world.session()
+    before = {mark: list(counts) for mark, counts in session.snapshot.pod_counts.items()}
+    assert before
+    Statement(session).allocate(world.view(key), "worker", [1], 1, world.view(key).pods[0].cls)
+    assert {mark: list(counts) for mark, counts in session.snapshot.pod_counts.items()} == before

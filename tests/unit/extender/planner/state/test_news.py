@@ -8,6 +8,7 @@ import pytest
 from builders import pod
 from extender_world import CPU, NOW, World
 
+from extender.planner.state.exclusions import Exclusions
 from muster.api import names
 from muster.api.kubernetes.core import Namespace, Pod
 from muster.api.kubernetes.meta import ObjectMeta
@@ -145,6 +146,17 @@ def test_pods_that_another_scheduler_binds_are_no_news_until_they_end(world: Wor
     world.view(world.gang("asks", {"worker": (1, CPU)}, spec={"affinity": near}))
     wanted = partial(other, uid="wanted", labels={"app": "db"})
     assert [world.state.on_pod(None, wanted(node=node)) for node in ("", "node-0")] == [True, True]
+
+
+def test_a_gang_is_excluded_until_all_its_pods_can_be_read() -> None:
+    """Its other pods stay excluded when one of them is gone."""
+    excluded = Exclusions()
+    assert {excluded.add_pod(pod(name, uid=name, gang="g"), f"{name} is odd") for name in ("a", "b")} == {"ns/g"}
+    assert "a is odd" in excluded.of_gang("ns/g")
+    assert excluded.forget_pod("a") == "ns/g"
+    assert "b is odd" in excluded.of_gang("ns/g")
+    excluded.forget_pod("b")
+    assert (excluded.of_gang("ns/g"), excluded._of_gang) == ("", {})
 
 
 def test_a_node_that_cannot_be_read_is_gone_until_it_can(world: World) -> None:

@@ -10,6 +10,7 @@ from repair_world import RepairWorld
 
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
+from extender.planner.state.placedslots import PlacedSlot
 from muster.api.kubernetes.core import Pod
 from muster.api.muster.placement import Placement
 
@@ -117,3 +118,15 @@ def test_what_a_repair_keeps_is_what_its_objects_say(events: list[tuple[int, str
     for rank, what in events:
         happens(world, key, rank, what)
         assert world.state.differences() == []
+
+
+def test_a_smaller_size_frees_the_slots_of_pods_that_are_not_there() -> None:
+    """A slot above the size stays placed only for a pod that waits."""
+    world = World().nodes(2)
+    key = world.gang("a", {"worker": (4, {"cpu": 1})}, min_member=2, min_task_member={})
+    world.plan()
+    world.pod(key, "worker", 3, {"cpu": 1}, gated=True)
+    world.scale(key, "worker", 2)
+    world.state.refresh()
+    placed = [each for each in world.state.ledger.entries if isinstance(each, PlacedSlot)]
+    assert sorted(each.slot.rank for each in placed) == [0, 1, 3]
