@@ -1,8 +1,7 @@
 """The recorder: one thread that writes rows for observations of objects, in batches of one transaction.
 
-The progress of reading is part of each transaction, so a kill at any moment loses nothing. The next recorder reads the
-changes since then that the API server still has, compares the store's live objects with the existing ones, and records
-the gap that remains (`OutageRow`).
+Each transaction includes the progress of reading, so a kill loses nothing. The next recorder reads later changes that
+the API server still has, compares the store with the existing objects, and records the remaining gap (`OutageRow`).
 """
 
 import threading

@@ -2,7 +2,6 @@
 
 The runtime of a TrainJob must exist and match it, and updates may only change mutable fields. A runtime must follow the
 rules of `muster.runtime.training_runtime`, and may only have policies that Muster knows.
-
 Refusals are Forbidden (403): clients of Kubeflow Trainer distinguish them from the schema's Invalid (422).
 """
 

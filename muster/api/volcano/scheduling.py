@@ -1,7 +1,4 @@
-"""scheduling.volcano.sh/v1beta1: PodGroup and Queue.
-
-PodGroup has no status subresource, because clients rely on this.
-"""
+"""scheduling.volcano.sh/v1beta1: Queue, and PodGroup without a status subresource, because clients rely on this."""
 
 from typing import Annotated, Literal
 
