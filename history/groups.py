@@ -169,7 +169,7 @@ def of_job(job: RecordedJob, moment: ObservationTime, failure: str) -> Iterator[
 
 
 def ending_text(state: State, failure: str, message: str) -> str:
-    """Return the text about a gang's end: its state, the first failed member after a failure, the owner's message."""
+    """Return a text about a gang's end: its state, its first failed member (if it failed), and its owner's message."""
     known = failure and state == "Failed" and f"pod {failure.partition(' ')[0]} " not in message
     parts = "; ".join(filter(None, (failure if known else "", message if state != "Deleted" else "")))
     return f"{state.lower()}: {parts}" if parts else state.lower()

@@ -116,7 +116,7 @@ def _between(client: Client, kind: Resource[Any], version: str, until: str) -> l
 
 
 class KnownObjects(NamedTuple):
-    """UIDs of the objects that have not ended according to the store; a Job's UID has its namespace with it."""
+    """UIDs of the objects that have not ended according to the store. The UID of a Job is paired with its namespace."""
 
     pods: set[str]
     groups: set[str]

@@ -60,7 +60,7 @@ def act_on(
 
 
 def others_named(client: Client, name: str, namespace: str, resource: Resource[Any]) -> str:
-    """Return a hint about workloads of other kinds with the name that was not found; "" if there are none."""
+    """Return a hint if workloads of other kinds have the name that was not found; otherwise ""."""
     others = [each for each in ACTED_ON if each.resource.reference("") != resource.reference("")]
     found, _ = _named(client, namespace, others if len(others) < len(ACTED_ON) else (), name)
     there = listed([each.title for each in found])

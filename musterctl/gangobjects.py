@@ -79,7 +79,10 @@ def _listed(
 def native_gangs(
     client: Client, namespace: str | None, natives: Sequence[NativePodGroup], pods: Iterable[Pod]
 ) -> list[PodGroup]:
-    """Return the native PodGroups that are gangs of Muster, by the planner's rules for these pods."""
+    """Return the native PodGroups that the planner treats as gangs, converted to Muster's PodGroups.
+
+    The planner's rules also depend on the pods.
+    """
     if not natives:
         return []
     from extender.planner.api import natives_of  # noqa: PLC0415 - half of what `muster ps` imports; few have them

@@ -158,7 +158,7 @@ def submission_options(command: Command) -> Command:
         run,
         click.option("--priority", metavar="CLASS", help="The PriorityClass of the pods."),
         span("--expected-runtime", "expected_s", help="The expected run time, for the planner: 90m."),
-        span("--time", "time_s", help="The time limit, after which the pods are ended: 4h."),
+        span("--time", "time_s", help="The time limit of the pods, which are terminated after it: 4h."),
     )
 
 

@@ -163,7 +163,10 @@ recovery_option = click.option(
 
 
 def dump_options(command: Command) -> Command:
-    """Add the options for dumps of the cluster; the command gets `read`, a `ClusterReader` that creates the dump."""
+    """Add the options that choose a cluster and a planner configuration.
+
+    The command gets a `ClusterReader` as `read`.
+    """
 
     @wraps(command)
     def run(*args: Any, kubeconfig: Path | None, plane: str | None, scheduler_config: Path | None, **more: Any) -> None:

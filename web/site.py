@@ -122,7 +122,7 @@ class Forecasts:
         self._known: StaleWhileRevalidate[dict[Gang, rows.GangRow]] = StaleWhileRevalidate()
 
     def with_forecasts(self, gangs: Sequence[rows.GangRow]) -> list[rows.GangRow]:
-        """Return the rows, with the known intervals of waiting gangs.
+        """Return the rows; those of waiting gangs have the interval of the expected start, if it is known.
 
         Intervals are computed from gangs of all namespaces, so they are only for callers who may see all namespaces.
         """

@@ -54,7 +54,7 @@ class Streams:
         The method runs on the event loop, like all methods of this class.
         """
         if self._open[name] >= self._each:
-            why = f"you have {self._each} pages open that follow changes, the maximum: close some"
+            why = f"you have {self._each} open pages with live updates, the maximum: close some of them"
             raise HTTPException(HTTPStatus.TOO_MANY_REQUESTS, why)
         if self._open.total() >= self._most:
             why = f"{self._most} pages follow changes, the maximum: reload this page yourself"

@@ -77,12 +77,12 @@ class ReviewVerdict:
 
     @classmethod
     def admitted_with(cls, patch: Patch, warnings: Sequence[str] = ()) -> Self:
-        """Admit the object with this patch."""
+        """Return a verdict that admits the object with this patch."""
         return cls(patch=patch.operations, reasons=patch.reasons, warnings=warnings)
 
     @classmethod
     def found(cls, findings: Findings) -> Self:
-        """Refuse the object because of these errors, and show these warnings."""
+        """Return a verdict that refuses the object if there are errors, and shows the warnings in any case."""
         return cls(errors=findings.errors, warnings=findings.warnings)
 
     @property

@@ -1,8 +1,8 @@
 """Execution of actions on a Job: actions of policies, at once or after a timeout, and actions of Commands.
 
-`Actions.handle` follows the steps of `controller.job.rules.policies`. The new phase is written first, with the version
-that makes the old pods outdated, and the target. Pods are deleted after that, by the work of the phase
-(`controller.job.reconcile`), in the same pass or in a later one.
+`Actions.handle` follows the steps of `controller.job.rules.policies`. First the new phase is written, together with the
+restart target and with a version that makes the old pods outdated. Pods are deleted after that, by the work of the
+phase (`controller.job.reconcile`), in the same pass or in a later one.
 """
 
 from collections.abc import Iterable, Iterator
@@ -188,7 +188,10 @@ class Actions:
     def _entered(
         self, job: Job, cell: PolicyCell, action: str, request: JobEvent, target: RestartTarget, snapshot: JobSnapshot
     ) -> JobStatus:
-        """Return the status to write before any pod is deleted; `cell` is the entry of `policies.TABLE`."""
+        """Return the status with which an action begins, to be written before any pod is deleted.
+
+        `cell` is the action's entry in `policies.TABLE`.
+        """
         status, now_s = job.status, self._context.wall_s()
         ran_s = now_s - (parse_time(status.state.last_transition_time) or now_s)
         if cell.enter:

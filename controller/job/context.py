@@ -67,7 +67,7 @@ class Context:
 
 
 class JobSnapshot:
-    """A Job's pods and PodGroup in one pass, and the parts that the pass restarts."""
+    """The state that a pass over a Job works on: the Job's pods and PodGroup, and the parts that the pass restarts."""
 
     def __init__(self, context: Context, job: Job) -> None:
         self._context = context

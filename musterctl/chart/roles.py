@@ -109,7 +109,10 @@ def rules(of: str) -> tuple[RoleRule, ...]:
 
 
 def objects(namespace: str, accounts: Sequence[Account], lease: tuple[str, str] | None = None) -> list[dict[str, Any]]:
-    """Return ServiceAccounts with their roles, and roles for users; `lease` is the Lease of another scheduler."""
+    """Return ServiceAccounts with their roles, and roles for users.
+
+    `lease` is the Lease that the extender reads, if it serves another kube-scheduler than Muster's.
+    """
     processes = [process for account in accounts for process in account.processes]
     if len(set(processes)) < len(processes):
         raise ValueError(f"{', '.join(processes)}: a process may have only one account")

@@ -46,7 +46,7 @@ def _plain(verb: Verb, text: str) -> click.Command:
 
 
 def of_kind(name: str, verb: Verb, resource: Resource[Any], text: str) -> click.Command:
-    """Return a command that carries out a verb on objects of one kind, by their names alone."""
+    """Return a command that carries out a verb on objects of one kind, which are given by name."""
 
     @click.command(name, help=text)
     @name_argument(resource, "texts", several=True)

@@ -157,7 +157,7 @@ def run_of(index: int, count: int, runs: int) -> int:
 
 
 def _node(index: int, options: PlaneOptions, kubelet_port: int) -> dict[str, Any]:
-    """Return a node without taints, which kwok sets to Ready."""
+    """Return the manifest of a simulated node without taints; kwok sets the node's condition Ready."""
     name = name_of(index)
     amounts = {"cpu": options.cpu, "memory": options.memory, "pods": "110", "ephemeral-storage": "1Ti"}
     if options.gpus:

@@ -249,7 +249,7 @@ class Plane:
             report(f"the webhook configurations could not be removed from the cluster: {error}")
 
     def _command_of(self, name: str) -> Callable[[], list[str]]:
-        """Return the function that computes a part's command line when the part is started."""
+        """Return a function that computes a part's command line; it is called whenever the part is started."""
         return lambda: [*self.commandlines.command(name), *self.arguments.get(name, ())]
 
     def renew_tokens(self, report: Report) -> None:
