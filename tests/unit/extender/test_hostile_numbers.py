@@ -148,7 +148,7 @@ def test_a_pod_with_2000_resource_names_adds_no_row_and_its_gang_says_why_it_wai
     rows = dict(world.state.nodes.axis)
     key = world.gang("names", {"worker": (1, MANY)})
     [waits] = assert_innocent_is_placed(world)
-    assert waits.message == "pods of worker ask for 2001 resource names, and at most 64 are allowed"
+    assert waits.message == "pods of worker request 2001 resource names, but at most 64 are allowed"
     world.pod(key, "worker", 0, MANY, node="node-0", phase="Running")
     assert world.state.nodes.axis == rows
 
