@@ -46,9 +46,9 @@ CPU time.
 """
 MAX_REST_S = 0.1
 """Maximum pause in seconds. After a cycle that takes longer than this, the pause is as long as the cycle."""
-BURST_S = 0.1
-"""CPU time in seconds that cycles after a quiet period may use without a pause. A new gang takes two cycles: the first
-admits its PodGroup, the second places its pods."""
+BURST_S = 0.3
+"""CPU time in seconds that cycles after a quiet period may use without a pause. A new gang causes about five cycles
+until its pods are bound. If hundreds of other gangs wait, each of these cycles takes ten milliseconds or more."""
 IDLE_S = 1.0
 IDLE = 10.0
 """Minimum interval between cycles while nothing changes, as a multiple of a cycle's CPU time; these cycles only check

@@ -25,9 +25,9 @@ GPU8 = {"nvidia.com/gpu": 8}
 def test_a_new_gang_has_its_two_cycles_without_a_pause() -> None:
     """Cycles after a quiet period follow each other until they have used the CPU time of a burst."""
     pauses = Pauses()
-    found = [pauses.after(0.04, 1000.0 + number * 0.04) for number in range(4)]
-    assert found == [0, 0, MAX_REST_S, MAX_REST_S]
-    assert pauses.after(0.04, 1000.2 + (1 + REST) * BURST_S) == 0
+    found = [pauses.after(0.04, 1000.0 + number * 0.04) for number in range(10)]
+    assert found == [0] * 8 + [MAX_REST_S] * 2
+    assert pauses.after(0.04, 1000.4 + (1 + REST) * BURST_S) == 0
 
 
 @pytest.mark.parametrize(("took_s", "pause_s"), [(0.005, 0.05), (0.04, MAX_REST_S), (0.3, 0.3)])
