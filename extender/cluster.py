@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
+from functools import partial
 from sys import intern
 from typing import Any, TypeVar
 
@@ -24,7 +25,7 @@ from extender.poolfeed import PoolFeed
 from extender.record.hook import RecordingHook
 from muster.api.base import Resource
 from muster.api.kubernetes import core
-from muster.api.kubernetes.devices import CLAIM_TEMPLATES, RESOURCE_CLAIMS, ResourceClaim, ResourceClaimTemplate
+from muster.api.kubernetes.devices import CLAIM_TEMPLATES, RESOURCE_CLAIMS
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.muster.node_faults import DEFAULT_RULES, FaultRules
 from muster.api.muster.pools import DEFAULT_POOL, selector_of
@@ -132,18 +133,9 @@ def name_only(pod: core.Pod) -> core.Pod:
     return core.Pod(metadata=_name_of(pod.metadata), spec=_NO_SPEC, status=_NO_STATUS)
 
 
-def _job_name_only(job: Job) -> Job:
-    """Return the Job without the fields that the state stores itself, because its templates may take a megabyte."""
-    return Job(metadata=_name_of(job.metadata))
-
-
-def _claim_name_only(claim: ResourceClaim) -> ResourceClaim:
-    """Return the claim without its requests, of which the state stores the demand."""
-    return ResourceClaim(metadata=_name_of(claim.metadata))
-
-
-def _template_name_only(template: ResourceClaimTemplate) -> ResourceClaimTemplate:
-    return ResourceClaimTemplate(metadata=_name_of(template.metadata))
+def _identity(kind: type[T], obj: Any) -> T:
+    """Return an object with only its name, because the state stores what it needs; an object may have a megabyte."""
+    return kind(metadata=_name_of(obj.metadata))  # type: ignore[call-arg]  # all kinds of objects have metadata
 
 
 def _name_of(meta: ObjectMeta) -> ObjectMeta:
@@ -152,19 +144,15 @@ def _name_of(meta: ObjectMeta) -> ObjectMeta:
 
 
 def _planned_weight_of(job: Job) -> int:
-    """Return the size of the fields of a Job that the state keeps.
-
-    For a usual Job, this is the total size, which is faster to compute.
-    """
+    """Return the size of a Job's fields that the state keeps; of a usual Job the total size, which is faster."""
     whole = weight_of(job)
     return whole if whole <= _USUAL_JOB_BYTES else weight_of(planned_job(job))
 
 
 def _budget_of(fed: Fed) -> MemoryLimit[Any] | None:
     """Return the memory limit for a kind that tenants create."""
-    if not fed.limited:
-        return None
-    return MemoryLimit(JOBS, _planned_weight_of) if fed.resource is JOBS else MemoryLimit(fed.resource)
+    weigh = _planned_weight_of if fed.resource is JOBS else weight_of
+    return MemoryLimit(fed.resource, weigh) if fed.limited else None
 
 
 _PLURALS = Counter(fed.resource.plural for fed in FEED)
@@ -176,8 +164,9 @@ def _called(resource: Resource[Any]) -> str:
 
 
 _KEEP: dict[Resource[Any], Callable[[Any], Any]] = {
-    core.PODS: name_only, JOBS: _job_name_only, RESOURCE_CLAIMS: _claim_name_only, CLAIM_TEMPLATES: _template_name_only,
-}  # fmt: skip
+    core.PODS: name_only,
+    **{kind: partial(_identity, kind.type) for kind in (JOBS, RESOURCE_CLAIMS, CLAIM_TEMPLATES)},
+}
 """Maps a kind to the function that removes fields of which the state has its own copy."""
 
 
@@ -277,10 +266,7 @@ class LiveCluster(Live):
     def _watch(self, client: Client, fed: Fed) -> Reflector[Any] | OptionalReflector:
         if fed.optional:
             return OptionalReflector(client, fed.resource, self._handler_of(fed), longest_delay_s=MAX_DELAY_S)
-        wants: dict[Resource[Any], Callable[[Any], bool]] = {
-            core.PODS: self._pool.wants_pod,
-            JOBS: self._pool.wants_job,
-        }
+        wants: dict[Resource[Any], Any] = {core.PODS: self._pool.wants_pod, JOBS: self._pool.wants_job}
         reflector: Reflector[Any] = Reflector(
             client,
             fed.resource,

@@ -175,8 +175,6 @@ class HistoryRecorder:
         log.warning("gap", seconds=round((until - since) / MS, 1), what=text)
         self.entries.changes.gaps.append(OutageRow(since=since, until=until, text=text))
 
-    # Each pass
-
     def _pass(self) -> None:
         """Wait for the first observation, collect more for a moment, and write them in one transaction."""
         try:

@@ -35,11 +35,9 @@ from muster.resources.planned import planned_spec
 T = TypeVar("T")
 _BY_NAMESPACE: Final = "namespace"
 _OF_ROWS: Final[tuple[Resource[Any], ...]] = (
-    *(POD_GROUPS, PODS, PLACEMENTS, JOBS, TRAIN_JOBS),
-    *(NATIVE_POD_GROUPS, COMPOSITE_POD_GROUPS, WORKLOADS),
-)
-"""Kinds from which the rows of the list of gangs are computed; a change of such an object rebuilds the rows of its
-namespace."""
+    POD_GROUPS, PODS, PLACEMENTS, JOBS, TRAIN_JOBS, NATIVE_POD_GROUPS, COMPOSITE_POD_GROUPS, WORKLOADS,
+)  # fmt: skip
+"""Kinds of the objects from which the rows of the list of gangs are computed."""
 _OF_TENANTS: Final[tuple[Resource[Any], ...]] = (TRAIN_JOBS, *(fed.resource for fed in FEED if fed.limited))
 """Kinds whose objects tenants can make large, with the same memory limits per namespace as in the extender."""
 _PACKED: Final[Mapping[Resource[Any], Any]] = {JOBS: Job, TRAIN_JOBS: TrainJob}
@@ -72,14 +70,11 @@ class PageCaches:
         self._reflectors: dict[str, Reflector[Any] | OptionalReflector] = {}
         self.unread: list[str] = []
         """Kinds that the server may not list in the whole cluster."""
-        for resource, optional, newer in (
-            *((fed.resource, fed.optional, fed.newer) for fed in FEED),
-            (TRAIN_JOBS, False, True),
-        ):
+        kinds = [*((fed.resource, fed.optional, fed.newer) for fed in FEED), (TRAIN_JOBS, False, True)]
+        indexes = {_BY_NAMESPACE: lambda each: (each.metadata.namespace,)}
+        for resource, optional, newer in kinds:
             may = reach.get(resource, ListableScope())
-            store: ObjectStore[Any] = ObjectStore(
-                {_BY_NAMESPACE: lambda each: (each.metadata.namespace,)}, packed=_PACKED.get(resource)
-            )
+            store: ObjectStore[Any] = ObjectStore(indexes, packed=_PACKED.get(resource))
             self._stores[resource] = store
             if not may.everywhere and resource is not TRAIN_JOBS:  # the planner reads no TrainJobs
                 self.unread.append(resource.full_name)
