@@ -48,7 +48,7 @@ def upgrade() -> None:
 @click.option("--kubernetes-version", help="Version of the cluster, e.g. 1.34.2.")
 @where_options
 def check(namespace: str, values: tuple[Path, ...], kubernetes_version: str | None, where: Where) -> None:
-    """Compares installed CRDs, settings and flags with this version (alpha).
+    """Compares CRDs, settings and flags with this version (alpha).
 
     Run it with the new version's command line before `helm upgrade`. Lines that begin with `error` need action first:
     values that this version refuses, or CRDs that accept less. The exit code is then 1.
