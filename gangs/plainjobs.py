@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from muster.api import names
+from muster.api.grammar import listed
 from muster.api.kubernetes.core import INDEXED_JOBS, Event, IndexedJob, Namespace, Pod
 from muster.api.kubernetes.meta import ObjectMeta, OwnerReference, readable_time
 from muster.api.muster.states import ENDED, Facts, Members, State, state_of
@@ -125,6 +126,14 @@ def is_blocked(job_flow: JobFlow) -> bool:
     """Return True for a JobFlow whose next Job cannot be created."""
     state = job_flow.status.state
     return bool(state.message) and state.phase not in {"Succeed", "Failed", "Terminating"}
+
+
+def flow_text(job_flow: JobFlow) -> str:
+    """Return the phase of a JobFlow, the reason why its next Job cannot be created, and its Jobs."""
+    state, jobs = job_flow.status.state, [each.name for each in job_flow.status.job_status_list]
+    blocked = f": {state.message}" if is_blocked(job_flow) else ""
+    there = f"; `muster explain` of its Jobs has more: {listed(jobs)}" if jobs else ""
+    return f"JobFlow {job_flow.metadata.name} is {state.phase or 'Pending'}{blocked}{there}"
 
 
 def owners(pods: Iterable[Pod]) -> set[str]:

@@ -19,13 +19,12 @@ from extender.explain.report import GangQueueReport, GangReport, UnknownNameErro
 from extender.explain.text import TextLine, lines_of
 from extender.explain.topology import topology_reports
 from extender.explain.whatif import WhatIf
-from gangs.plainjobs import Refusals, is_blocked, is_held_by_user, refusal_of, refusals
+from gangs.plainjobs import Refusals, flow_text, is_held_by_user, refusal_of, refusals
 from gangs.rows import GangRow, RowSources, rows
 from muster.api import names
-from muster.api.grammar import listed
 from muster.api.kubeflow.trainer import TRAIN_JOBS
 from muster.api.kubernetes import core, meta
-from muster.api.volcano.flow import JOB_FLOWS, JobFlow
+from muster.api.volcano.flow import JOB_FLOWS
 from muster.api.volcano.scheduling import EVICTED, POD_GROUPS, TOO_FEW_PODS
 from muster.kube.client import Client
 from muster.kube.errors import APIError, Conflict, Forbidden, NotFound, Unauthorized
@@ -230,7 +229,7 @@ def why_unplaced(client: Client, name: str, namespace: str) -> GangReport | str:
     with suppress(NotFound, Forbidden):
         sources.train_jobs = [client.get(TRAIN_JOBS, name, namespace)]
     with suppress(NotFound, Forbidden):
-        found.append(_of_flow(client.get(JOB_FLOWS, name, namespace)))
+        found.append(flow_text(client.get(JOB_FLOWS, name, namespace)))
     there = rows(sources)
     if held := next((row for row in there if row.reason == released_by(name)), None):
         return _held(held)
@@ -239,14 +238,6 @@ def why_unplaced(client: Client, name: str, namespace: str) -> GangReport | str:
         state = "blocked" if is_blocked else row.state
         found.append(f"{row.title} is {state}: {row.message or 'the workload currently has no gang'}")
     return "\n".join(found)
-
-
-def _of_flow(flow: JobFlow) -> str:
-    """Return the phase of a JobFlow, the reason why its next Job cannot be created, and its Jobs."""
-    state, jobs = flow.status.state, [each.name for each in flow.status.job_status_list]
-    blocked = f": {state.message}" if is_blocked(flow) else ""
-    there = f"; `muster explain` of its Jobs has more: {listed(jobs)}" if jobs else ""
-    return f"JobFlow {flow.metadata.name} is {state.phase or 'Pending'}{blocked}{there}"
 
 
 def _held(row: GangRow) -> GangReport:
