@@ -28,10 +28,10 @@ QUICK = Terms(authority_life_s=365 * DAY_S, life_s=90 * DAY_S, trust_wait_s=2, l
 
 
 @contextmanager
-def kept(client: Client, terms: Terms = QUICK) -> Iterator[None]:
+def kept(client: Client, terms: Terms = QUICK, secret: str = SECRET[0], issuer: Any = "own") -> Iterator[None]:
     """Looks after the webhook's certificate, as a controller that leads."""
     wanted = WantedCertificate(name="tls", common_name="muster-webhook", names=frozenset({"127.0.0.1"}))
-    options = CertificateOptions(secret=SECRET[0], issuer="own", wanted=(wanted,), terms=terms)
+    options = CertificateOptions(secret=secret, issuer=issuer, wanted=(wanted,), terms=terms)
     keeper = Keeper(client, options, SECRET[1])
     keeper.start()
     keeper.lead(lambda: True)

@@ -6,7 +6,7 @@ import sys
 import urllib.request
 from base64 import b64encode
 from collections.abc import Callable, Collection, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from planes import PLANES
 from structlog.testing import capture_logs
 from tenants import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, ROLES
 
-from certs.authority import Authority
+from certs.authority import Authority, CertificatePair
 from certs.certificate import read_bundle, write_bundle
 from certs.rotation import Terms
 from controller.certificates import Keeper
@@ -29,10 +29,12 @@ from muster.api.kubernetes.core import EVENTS, NAMESPACES, PODS
 from muster.api.kubernetes.extensions import CERTIFICATE_SECRETS, WEBHOOK_CONFIGURATIONS
 from muster.kube.client import Client
 from muster.process.settings import read, text_of
+from muster.process.tls import Files
 from musterctl.plane.machine import free_ports
 from musterctl.plane.plane import Plane
 from musterctl.plane.state import API_SERVER, COMPONENTS, CONTROLLER, ETCD, WEBHOOK, PlaneOptions
 from webhook import registration
+from webhook.trust import TrustCheck
 
 pytestmark = [pytest.mark.plane, pytest.mark.long]
 WaitFor = Callable[..., Any]
@@ -120,6 +122,71 @@ def test_a_deleted_secret_fails_no_admission(watched: Callable[..., Any], wait_f
     wait_for(lambda: looker.handshakes > seen, 10, "another handshake")
     assert not load.failures
     assert not looker.failures
+
+
+ISSUERS = ("own", "certManager", "provided", "own", "provided", "certManager", "own")
+"""Each of the three after each other one, as values of certificates.mode."""
+
+
+def test_a_change_of_the_issuer_under_load_fails_no_admission(
+    pytestconfig: pytest.Config, tmp_path: Path, wait_for: WaitFor
+) -> None:
+    """In all six directions: a replica with the next certificate answers as soon as its own check lets it be ready."""
+    plane = Plane(tmp_path / "plane", (ETCD, API_SERVER, WEBHOOK, CONTROLLER), PlaneOptions(nodes=1))
+    pytestconfig.stash[PLANES].append(plane)
+    with ExitStack() as stack:
+        stack.callback(pytestconfig.stash[PLANES].remove, plane)
+        stack.enter_context(plane)
+        client = plane.client()
+        client.create(NAMESPACES, {"metadata": {"name": "load"}})
+        load = stack.enter_context(Load(plane.client(), "load", 500))
+        looker = stack.enter_context(Looker(plane.client(), plane.state.ports["webhook"]))
+        for number, mode in enumerate(ISSUERS):
+            name = f"{names.CERTIFICATES}-{number}"
+            if mode != "own":
+                authority = Authority.create(f"{mode}-{number}")
+                pair = authority.issue("webhook", ips=["127.0.0.1"], server=True)
+                made = {"tls.crt": pair.cert_pem, "tls.key": pair.key_pem, "ca.crt": authority.cert_pem}
+                data = {file: b64encode(each).decode() for file, each in made.items()}
+                client.create(CERTIFICATE_SECRETS, {"metadata": {"name": name}, "data": data}, SECRET[1])
+            with ExitStack() as leader:
+                if mode == "own":  # its Secret is made by the controller
+                    leader.enter_context(kept(plane.client(), secret=name))
+                check, pair = leader.enter_context(starting(plane, name, tmp_path / str(number), wait_for))
+                if mode != "own":
+                    assert check.problem(), "the former controller leads, and no webhook trusts it"
+                    leader.enter_context(kept(plane.client(), secret=name, issuer="external"))
+                wait_for(lambda check=check: check.problem() is None, 60, check.problem)
+                pair.save(plane.root / "pki", "webhook")  # it takes the place of the last replica
+                seen = looker.handshakes
+                wait_for(lambda seen=seen: looker.handshakes > seen + 5, 30, "handshakes")
+            assert len(looker.shown) >= number + 2, "the next certificate is shown"
+    assert load.created > 50
+    assert not load.failures
+    assert not looker.failures
+
+
+@contextmanager
+def starting(
+    plane: Plane, secret: str, folder: Path, wait_for: WaitFor
+) -> Iterator[tuple[TrustCheck, CertificatePair]]:
+    """The check of a replica that mounts this Secret, and its certificate."""
+    client = plane.client()
+
+    def mounted() -> dict[str, bytes]:
+        found = [each for each in client.list(CERTIFICATE_SECRETS, SECRET[1]) if each.metadata.name == secret]
+        return {**(found[0].data or {})} if found else {}
+
+    wait_for(lambda: mounted().get("tls.key"), 60, "the certificate")
+    pair = CertificatePair(mounted()["tls.crt"], mounted()["tls.key"])
+    pair.save(folder, "webhook")
+    check = TrustCheck(client, Files(folder / "webhook.crt", folder / "webhook.key"))
+    for reflector in check.reflectors:
+        reflector.start()
+    wait_for(lambda: all(reflector.synced for reflector in check.reflectors), 30, "the configurations")
+    yield check, pair
+    for reflector in check.reflectors:
+        reflector.stop()
 
 
 @pytest.fixture
