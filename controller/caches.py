@@ -157,7 +157,10 @@ _LATEST_S = 600.0
 
 
 class OwnWrites(Generic[T]):
-    """Objects of one kind by key until a cache contains them; new objects for at most `kept_s`. Thread-safe."""
+    """Recently written objects of one kind, by key, until a cache contains them. Thread-safe.
+
+    New objects are kept for at most `kept_s`.
+    """
 
     def __init__(self, monotonic_s: Callable[[], float], kept_s: float = 0.0) -> None:
         self._monotonic_s = monotonic_s

@@ -1,7 +1,7 @@
 """Expected starts of waiting gangs, for `muster ps --start`.
 
 A start is taken from a reservation, or simulated from declared and past run times. Pure: the input is the objects of
-the whole cluster. Without the right to list them, only reservations give times.
+the whole cluster. If the user may not list these objects, only reservations give times.
 """
 
 from collections import Counter

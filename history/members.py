@@ -89,7 +89,7 @@ def pod_gone(entries: Entries, uid: str, moment: ObservationTime, last: Recorded
 def unseen(entries: Entries, uids: Iterable[str], since: int, until: int) -> int:
     """End the holdings of pods that ended between `since` and `until`, at an unknown time.
 
-    The middle of the interval is recorded as the end. Return the number of these pods.
+    The middle of the interval is recorded as the end. Return the number of pods whose holdings have ended.
     """
     half = max(0, until - since) // 2
     count = 0

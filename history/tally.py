@@ -68,7 +68,7 @@ def counting(totals: Totals[str], budgeted: Budgeted | None) -> Totals[str]:
 
 
 class Tally:
-    """Usage of ended members since a time, by queue and resource."""
+    """Usage by the holdings that have ended since a time, by queue and resource."""
 
     def __init__(self, begin: int, closed: Totals[str], budgeted: Callable[[], Budgeted | None] = not_known) -> None:
         self.begin = begin

@@ -32,9 +32,9 @@ _OWN: Final[tuple[Resource[Any], ...]] = (
 
 
 def dump_for(read: ClusterReader, namespace: str) -> ClusterDump:
-    """Return all inputs of the planner.
+    """Return the inputs of the planner.
 
-    If the user may not list all, return the inputs of one namespace, and print a note on standard error.
+    If the user may not list all of them, return the inputs of one namespace, and print a note on standard error.
     """
     try:
         return read()

@@ -164,7 +164,7 @@ def needs_something(pod: Pod) -> bool:
 
 
 def needs_service(pod: Pod) -> bool:
-    """Return True if the pod needs a Service with its workload's name that this worker creates."""
+    """Return True if the pod needs the Service that this worker creates, which has the name of the workload."""
     ref = pod.metadata.controller
     rules = gang_rules(ref)
     return rules is not None and rules.service is not None and ref is not None and pod.spec.subdomain == ref.name

@@ -211,7 +211,10 @@ class Actions:
         return status
 
     def _write_job_status(self, job: Job, status: JobStatus, snapshot: JobSnapshot) -> Job:
-        """Write the status, with counters that already count the pods to delete as terminating; return the Job."""
+        """Write the status; return the Job.
+
+        The counters already count the pods that will be deleted as terminating.
+        """
         if statuses.only_counters(job.status, status):
             return job
         to_delete = policies.pods_to_delete(structs.replace(job, status=status), snapshot.pods)

@@ -76,7 +76,7 @@ class PendingEvents:
             self._gone.setdefault(job.metadata.key, []).append(job)
 
     def take_gone(self, key: str) -> list[Job]:
-        """Return the deleted Jobs with this key."""
+        """Return the deleted Jobs that had this key, and forget them."""
         with self._lock:
             return self._gone.pop(key, [])
 

@@ -79,7 +79,7 @@ class JobStatusWriter:
         self._held.pop(job.metadata.uid, None)
 
     def _hold(self, uid: str, status: JobStatus, rest_s: float) -> float:
-        """Return the seconds until these counters may be written."""
+        """Return the seconds to wait until these counters may be written."""
         now_s = self._monotonic_s()
         held = self._held.get(uid, Held(now_s, now_s, status))
         if held.status != status:

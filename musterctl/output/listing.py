@@ -64,7 +64,7 @@ class Printer(Generic[T]):
         self._output = output
         self._names = names
         self._together = together
-        """Return the list of all items as one document."""
+        """Combines all items into one document, such as a List."""
         self._data = data
         self._documents = 0
 

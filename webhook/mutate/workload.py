@@ -64,7 +64,10 @@ def _set_back(workload: JSON, kind: WorkloadKind, locked: str, patch: Patch) -> 
 
 
 def _label(workload: JSON, kind: WorkloadKind, inherited: Mapping[str, str], locked: str, patch: Patch) -> None:
-    """Copy the workload's labels to its templates, or else the queue from the namespace's labels (`inherited`)."""
+    """Copy the workload's labels to its pod templates.
+
+    If the workload has no such labels, copy the queue from the namespace's labels (`inherited`).
+    """
     labels = _labels(workload)
     own = {key: labels[key] for key in (names.QUEUE, names.MANAGED) if key in labels}
     if locked and names.QUEUE in own:

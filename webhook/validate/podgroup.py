@@ -93,7 +93,10 @@ def _class_errors(
 
 
 def _owner(request: admission.AdmissionRequest, group: scheduling.PodGroup) -> meta.OwnerReference | None:
-    """Return the owner of a PodGroup that a controller sends; offline, where no user is known, any owner."""
+    """Return the owner of a PodGroup if a controller has sent it; otherwise None.
+
+    Offline, where no user is known, return any owner.
+    """
     return group.metadata.controller if may_be_controller(request) else None
 
 

@@ -111,7 +111,10 @@ def check_update(old: Queue, new: Queue, queues: QueueTreeView) -> Iterator[Fiel
 
 
 def check_queue(queue: Queue, queues: QueueTreeView, *, moved: bool = True) -> Iterator[FieldError]:
-    """Yield all errors of a queue; with `moved`, its parent is new or has changed."""
+    """Yield all errors of a queue.
+
+    With `moved`, its parent is new or has changed, so the parent must have no pods of its own.
+    """
     amounts, errors = read_amounts(queue)
     yield from errors
     yield from check_own(amounts)

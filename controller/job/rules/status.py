@@ -152,7 +152,10 @@ def format_duration(seconds: float) -> str:
 
 
 def waiting(group: PodGroup, pods: Iterable[Pod]) -> tuple[str, str]:
-    """Return reason and message of a waiting pending Job; problems of the kubelet precede pods without a node."""
+    """Return reason and message of a Pending Job that waits.
+
+    Problems that the kubelet reports take precedence over pods without a node.
+    """
     pods = [*pods]
     why = unschedulable(group)
     if why is not None:

@@ -177,7 +177,7 @@ def test_a_store_that_fails_for_long_ends_the_recorder_before_its_memory_is_full
     store = FailingStore(HistoryStore.for_writing(MEMORY).engine, MEMORY)
     made = record(Cluster(lived()), store)
     made.feed.observations.qsize = lambda: 4  # type: ignore[method-assign]
-    with pytest.raises(RuntimeError, match="more than 3 observations wait for the store, which fails: no room"):
+    with pytest.raises(RuntimeError, match="more than 3 observations are waiting for the store, which fails: no room"):
         made._failed(StoreError("no room"))
 
 
