@@ -1,6 +1,8 @@
 """Trees of node labels, and the tree and the levels that a wish is about."""
 
 from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,7 +10,7 @@ from hypernode_world import path_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from extender.planner.topology.forest import WHOLE, Forest, LabelTree
+from extender.planner.topology.forest import WHOLE, Forest, LabelTree, _level
 from extender.planner.topology.tree import Tree, along
 from muster.api.kubernetes.core import Node
 from muster.api.kubernetes.meta import ObjectMeta
@@ -159,3 +161,12 @@ def test_a_wish_of_a_part_is_about_the_tree_around_it_if_that_has_its_levels(nea
     forest.renew([node({"host": "h"})], np.array([1]), 1)
     assert forest.within(near, forest.tree("pod")).tree.name == name
     assert [*forest.trees()] == ["default", "pod"]
+
+
+@pytest.mark.parametrize(("tiers", "tier", "level"), [
+    ((), 0, None), ((), 1, WHOLE), ((2, 1), 0, None), ((2, 1), 1, 1), ((2, 1), 2, 0), ((2, 1), 3, WHOLE)
+])  # fmt: skip
+def test_a_tier_above_all_others_is_the_whole_cluster(tiers: tuple[int, ...], tier: int, level: int | None) -> None:
+    """Also without any HyperNode; tier 0 has no level."""
+    tree: Any = SimpleNamespace(tiers=tiers)
+    assert _level(tree, tier) == level
