@@ -76,7 +76,8 @@ class Limits:
 
 
 Used = dict[tuple[str, str | None], Vector]
-"""Usage by queue (with None), and by queue and user if a limit applies to each user; zeros are omitted."""
+"""Usage by queue and user. The entry with the user None is the usage of the whole queue. Entries with a user exist only
+if a limit applies to each user. Zeros are omitted."""
 
 
 ClaimUse = tuple[bool, str, tuple[tuple[str, int], ...]]

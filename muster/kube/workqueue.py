@@ -192,7 +192,7 @@ class GroupQueue(Generic[K]):
         return self._length
 
     def add(self, key: K, *, first: bool = False) -> None:
-        """Add a key as the last one of its group; with `first`, after only the keys that were added with `first`."""
+        """Add a key at the end of its group; with `first`, before all keys that were added without `first`."""
         group = self._group_of(key)
         groups = self._busy if group in self._in_work else self._idle
         groups.setdefault(group, (deque(), deque()))[0 if first else 1].append(key)

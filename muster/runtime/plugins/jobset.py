@@ -30,7 +30,7 @@ PLAIN = "plain"
 """Name of the framework for pods that need no information about each other."""
 _FAIL, _RESTART = "FailJobSet", "RestartJobSet"
 _POD_FAILED = "BackoffLimitExceeded"
-"""The only reason for which a task of Muster's Job fails: one of its pods has failed."""
+"""The only reason for which a task of Muster's Job fails. It means that one of the task's pods has failed."""
 _OF_JOBS = frozenset({"template", "parallelism", "completions", "completionMode"})
 """Fields of a batch/v1 Job that determine its pods or their number."""
 _SAME_ANYWAY: Fields = {"backoffLimit": 0, "suspend": False, "manualSelector": False, "podReplacementPolicy": "Failed"}
