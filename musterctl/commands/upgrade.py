@@ -9,12 +9,14 @@ import click
 import yaml
 
 from muster.api.base import Resource
+from muster.api.kubernetes.apps import DAEMON_SETS, DEPLOYMENTS
+from muster.api.kubernetes.core import CONFIG_MAPS
 from muster.api.names import SYSTEM_NAMESPACE
 from muster.crds.files import facts_of
 from muster.crds.growth import added, taken_back
 from muster.kube.client import Client
 from musterctl.chart.files import CRDS, document, render
-from musterctl.cluster import Where, failing_as
+from musterctl.cluster import Where, failing_as, whole
 from musterctl.options import where_options
 from musterctl.plane.machine import LocalError
 
@@ -22,11 +24,7 @@ JSON = dict[str, Any]
 _DEFINITIONS: Resource[JSON] = Resource(
     "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", JSON, namespaced=False
 )
-_COMPARED: tuple[Resource[JSON], ...] = (
-    Resource("", "v1", "configmaps", "ConfigMap", JSON),
-    Resource("apps", "v1", "deployments", "Deployment", JSON),
-    Resource("apps", "v1", "daemonsets", "DaemonSet", JSON),
-)
+_COMPARED = tuple(map(whole, (CONFIG_MAPS, DEPLOYMENTS, DAEMON_SETS)))
 _OWN = "app.kubernetes.io/part-of=muster"
 _UNSET = "unset"
 
