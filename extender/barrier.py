@@ -67,7 +67,10 @@ class _Meeting:
 
 
 class Barrier:
-    """The barrier with all its meetings; the timeout `timeout_s` starts with the first arrival at a meeting."""
+    """The barrier at which the bind calls of each gang wait for one another.
+
+    The timeout `timeout_s` of a gang starts with its first bind call.
+    """
 
     def __init__(self, *, timeout_s: float, monotonic_s: Callable[[], float]) -> None:
         self._timeout_s = timeout_s

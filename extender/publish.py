@@ -34,8 +34,8 @@ its own values."""
 MEMORY_S = 5.0
 """Minimum interval between two writes if only the planner's memory has changed, as in most cycles."""
 MOST_BYTES = 256 * 1024
-"""Maximum size of the failures, because a ConfigMap may have only a megabyte. If the failures take more, the gangs with
-the oldest ones are left out."""
+"""Maximum size of the published failures in bytes; a ConfigMap may have 1 MiB in total. If they take more,
+the gangs with the oldest ones are left out."""
 
 
 class ConfigPublisher:

@@ -163,9 +163,9 @@ def parse(argv: Sequence[str] | None = None) -> ExtenderOptions:
     if given["settings"].tls is None and not is_loopback(given["host"]):
         parser.error(
             f"--host: {given['host']!r} is not a loopback address. Without TLS calls are not authenticated, and"
-            " any client that reaches this port could bind pods. Run the extender in the pod of its kube-scheduler and"
-            " leave 127.0.0.1, or name certFile, keyFile and clientCaFile in the file of --settings"
-            " (docs/certificates.md)."
+            " any client that reaches this port could bind pods. Either run the extender in the pod of its"
+            " kube-scheduler with the default 127.0.0.1, or set certFile, keyFile and clientCaFile in the"
+            " --settings file (docs/certificates.md)."
         )
     # kube-scheduler's identity in its Lease is "<host name>_<uuid>", and containers of a pod share one host name
     return ExtenderOptions(**{**given, "identity_prefix": given["identity_prefix"] or f"{os.uname().nodename}_"})

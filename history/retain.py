@@ -74,7 +74,7 @@ class Retention:
             self._left_megabytes = self._store.megabytes()
             SIZE.set(self._left_megabytes * _BYTES)
         except StoreError as error:
-            log.warning("old days are not folded", why=str(error))
+            log.warning("history of old days is not aggregated", why=str(error))
 
 
 def tidy(store: HistoryStore, now: int, *, keep_days: int, keep_usage_days: int, megabytes: float) -> int:

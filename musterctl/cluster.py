@@ -94,7 +94,7 @@ def only_name() -> str:
 def _meant() -> str | None:
     """Return the plane that is used in preference to the user's kubeconfig; None for the kubeconfig.
 
-    The plane `default` comes before the kubeconfig. The only plane is used if there is no kubeconfig.
+    The local plane `default` is preferred to the kubeconfig. Without a kubeconfig, the only local plane is used.
     """
     name = only_name()
     if name not in plane_names() or (name != state.DEFAULT_NAME and _OWN.exists()):

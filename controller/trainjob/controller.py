@@ -180,9 +180,9 @@ class TrainJobs(KindController[TrainJob]):
         return None
 
     def _take(self, train_job: TrainJob, steps: list[Step]) -> None:
-        """Carry out the steps of a pass, even if one of them fails. The first obstacle is raised at the end.
+        """Run all steps of a pass, even if some of them fail; then raise the error of the first failed step.
 
-        After an obstacle, no Job is created.
+        After a failed step, no Job is created.
         """
         obstacle: Exception | None = None
         for step in steps:

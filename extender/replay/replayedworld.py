@@ -35,9 +35,9 @@ def rules_from(settings: Mapping[str, Any]) -> FaultRules:
 
 
 def settings_of(suspects: Suspects) -> dict[str, list[str]]:
-    """Return the settings that lead to the rules that an extender has published, as changes of the default rules.
+    """Return the settings that reproduce an extender's published rules, as differences from the default rules.
 
-    A rule that is removed from the defaults begins with a minus.
+    A default rule that does not apply begins with a minus.
     """
     return {
         "suspectConditions": _changes(suspects.conditions, CONDITIONS),

@@ -75,7 +75,7 @@ TERMS: Final = Limit("affinity terms per pod", 64, "terms")
 """Each affinity term is compared with pods of all other shapes. A usual pod has one to three terms."""
 CONDITIONS: Final = Limit("conditions of affinity terms", 256, "conditions")
 """Each condition in an affinity term may be checked for every pod with which the term is compared."""
-NODE_CONDITIONS: Final = Limit("conditions about nodes per pod", 256, "conditions about nodes")
+NODE_CONDITIONS: Final = Limit("conditions about nodes per pod", 256, "conditions on labels or fields of nodes")
 """Each condition is evaluated on all nodes for each shape of waiting pods. A usual pod has one to five conditions."""
 TOLERATIONS: Final = Limit("tolerations per pod", 64, "tolerations")
 """Tolerations are compared with the taints of all nodes for each shape of waiting pods. A usual pod has two to ten

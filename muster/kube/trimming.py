@@ -2,11 +2,11 @@
 
 The API server accepts a megabyte of labels, owners or finalizers in one object, and of tolerations, volumes or node
 selectors in one pod. Decoding tens of thousands of such small strings takes tens of milliseconds on an event loop. Real
-objects have some dozens of such entries. Annotations have at most 256 KiB in total. Those of pods are reduced to the
-ones that Muster reads, because caches have no memory limit for pods. Containers and resources cannot be trimmed,
-because a pod's requests depend on them; the policy `muster-pods` limits their number. Commands, arguments and variables
-are not limited, but no code reads them from existing pods. A PodGroup that is too long is not decoded at all, because
-trimming would change its meaning.
+objects have some dozens of such entries. Annotations have at most 256 KiB in total. Annotations of pods are reduced to
+the keys that Muster reads, because the caches have no memory limit for pods. Containers and resources cannot be
+trimmed, because a pod's requests depend on them; the policy `muster-pods` limits their number. Commands, arguments and
+variables are not limited, but no code reads them from existing pods. A PodGroup that is too long is not decoded at
+all, because trimming would change its meaning.
 """
 
 from collections.abc import Iterator

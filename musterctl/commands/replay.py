@@ -37,7 +37,7 @@ from musterctl.reader import plannable
     "--queue", "edits", multiple=True, metavar="CHANGE", help="Change a queue: team.deserved.cpu=16, team.weight=3."
 )
 @click.option("--without-queue", "without", multiple=True, metavar="QUEUE", help="Leave out gangs of this queue.")
-@click.option("--add-nodes", type=click.IntRange(min=1), help="Add this number of copies of the node of --like.")
+@click.option("--add-nodes", type=click.IntRange(min=1), help="Number of copies to add of the node named by --like.")
 @click.option("--like", metavar="NODE", help="The recorded node that new nodes copy.")
 @click.option(
     "--as-it-was", is_flag=True, help="Replay without changes, to see how closely the replay matches the recording."

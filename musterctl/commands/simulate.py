@@ -42,7 +42,7 @@ _NODES = completion.names_of(NODES)
 
 @click.command()
 @click.option("-f", "--filename", "files", multiple=True, help="Submit this manifest; - is standard input.")
-@click.option("--add-nodes", type=click.IntRange(min=1), help="Add this number of copies of the node of --like.")
+@click.option("--add-nodes", type=click.IntRange(min=1), help="Number of copies to add of the node named by --like.")
 @click.option("--like", metavar="NODE", shell_complete=_NODES, help="The node that new nodes copy.")
 @click.option("--cordon", multiple=True, metavar="NODE", shell_complete=_NODES, help="Cordon this node.")
 @click.option(

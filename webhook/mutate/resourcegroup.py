@@ -81,7 +81,10 @@ def keep_record(document: Mapping[str, Any], old: Mapping[str, Any], patch: Patc
 
 
 def _settings(job: Job, task: TaskSpec, groups: Groups, namespace: str, *, marks: bool) -> PodSettings | None:
-    """Return the settings of a task's pods, if there may be any; ValidationError if its template has a wrong shape."""
+    """Return the settings of a task's pods; None without a resource group, unless pods are marked.
+
+    Raises ValidationError if the template is malformed.
+    """
     meta = msgspec.convert(_without_nulls(task.template.get("metadata")), TemplateMeta)
     group = None if names.opted_out(meta.labels) else group_of(groups, namespace, meta.annotations)
     if not (group or marks):

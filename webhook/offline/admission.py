@@ -223,7 +223,7 @@ def _pods(admission: OfflineAdmission, workload: JSON) -> Iterator[Admitted]:
 def components(admission: OfflineAdmission, document: JSON) -> Iterator[Admitted]:
     """Yield the objects that the controller creates for a TrainJob.
 
-    The reason of each environment variable is included. For other kinds than TrainJobs there are no such objects.
+    The reason of each environment variable is included. For workloads of other kinds, nothing is yielded.
     """
     if (document.get("apiVersion"), document.get("kind")) != (TRAIN_JOBS.api_version, TRAIN_JOBS.kind):
         return

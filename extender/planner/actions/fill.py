@@ -100,7 +100,7 @@ class _Filling:
         return placed
 
     def _side_by_side(self, chosen: Amounts) -> Amounts:
-        """Return the chosen columns in the order in which consecutive ranks use them."""
+        """Return the chosen nodes, as columns, in the order in which consecutive ranks are placed on them."""
         if self.nodes.along is not None:
             return chosen[np.argsort(self.nodes.along[chosen])]
         order = self.session.snapshot.order

@@ -62,7 +62,7 @@ class _Missing(NamedTuple):
 
 
 class TrackPlacements:
-    """The action that follows active placements, and remembers how long gangs have been incomplete."""
+    """The action that tracks active placements, and remembers how long gangs have been incomplete."""
 
     name = "progress"
 

@@ -66,7 +66,7 @@ def read(text: str) -> tuple[SchedulerConfig, list[str]]:
     if isinstance(actions, str):
         found.actions = actions
     else:
-        errors.append('actions: must be one text with commas, as in "enqueue, allocate"')
+        errors.append('actions: must be a comma-separated string, such as "enqueue, allocate"')
     tiers = [_tier(tier, f"tiers[{number}]", errors) for number, tier in enumerate(_items(fields, "tiers", "", errors))]
     found.tiers = tiers or found.tiers
     return found, errors

@@ -42,9 +42,9 @@ unconstrained pods."""
 MOST_LEVELS = 16
 MOST_TOPOLOGIES = 64
 SCORE_STEPS = 1000.0
-"""Resolution of node scores when they are summed up over domains: scores are counted in thousandths."""
+"""Steps per point of a node's score: sums over the nodes of a domain count thousandths of a point."""
 MOST_SCORE = 1e6
-"""Maximum of a score when it is summed up over domains, because the sums must not overflow."""
+"""Limit of each node's score, so that sums over the nodes of a domain do not overflow."""
 
 
 class TopologyPlugin(PlainPlugin):

@@ -174,7 +174,7 @@ class Shortage(Struct, frozen=True, rename="camel"):
 
     @property
     def nearest(self) -> str:
-        """The nearest miss as text; empty if unknown. The missing capacity is left out if no node lacks capacity."""
+        """The nearest miss as text; empty if unknown. It names missing capacity only if a node lacks capacity."""
         if self.miss is None:
             return ""
         lacks_room = self.roomy or not self.causes or any(each.why.code in _OF_ROOM for each in self.causes)

@@ -1,4 +1,4 @@
-"""Numbers of pods per node and mark; a mark stands for a matching query, a rule or a host port."""
+"""Numbers of pods per node and key; a key is a pod selector, an affinity or spread rule, or a host port."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -234,7 +234,7 @@ def unused_spares(session: Session, gang: GangView) -> Iterator[tuple[NodeSpares
 
 
 def decide_given(session: Session, units: Sequence[EvictableUnit]) -> None:
-    """Decide KeepSpares for gangs that give up spare slots, with the slots left after this cycle's decisions."""
+    """Add a KeepSpares decision for each gang that gives up spare slots; it lists the spare slots that remain."""
     given: dict[str, tuple[GangView, list[NodeSpares]]] = {}
     for unit in units:
         if unit.spares is not None:

@@ -89,7 +89,7 @@ class Notice(Wire):
     told_at: str = ""
     """Time of the notice (RFC 3339). A checkpoint that the gang has saved since this time counts as its answer."""
     evict_at: str = ""
-    """Time at which the gang is evicted if it has not answered (RFC 3339)."""
+    """Deadline of the eviction notice (RFC 3339): the gang is then evicted even if it has saved no checkpoint."""
 
 
 class PlacementSpec(Wire):

@@ -1,7 +1,7 @@
 """Torch: sets the variables that torchrun reads, so that `torchrun train.py` needs no arguments.
 
-A run has one of three forms: the default form with a fixed number of pods, the elastic form (`minNodes:maxNodes`, with
-the rendezvous c10d), or `python`, for containers that run their script without torchrun.
+A run has one of three forms. The default form has a fixed number of pods. The elastic form (`minNodes:maxNodes`) uses
+the rendezvous c10d. The form `python` is for containers that run their script without torchrun.
 
 TorchTune runs as `tune run` with the recipe and the configuration for the model, nodes and devices. The model is part
 of the runtime's name (`torchtune-llama3.2-1b`), on which clients rely. The numbers of nodes and processes come from the

@@ -47,7 +47,7 @@ def test_every_unknown_name_is_an_error() -> None:
 
 
 @pytest.mark.parametrize(("text", "error"), [
-    ("actions: [allocate]", 'actions: must be one text with commas, as in "enqueue, allocate"'),
+    ("actions: [allocate]", 'actions: must be a comma-separated string, such as "enqueue, allocate"'),
     ("- a", "the file: must have fields, as in `name: value`, but is ['a']"),
     ("tiers: {plugins: []}", "tiers: must be a list"),
     ("tiers: [{plugins: [{arguments: {}}]}]", "tiers[0].plugins[0].name: must be the name of a plugin"),
