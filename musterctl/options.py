@@ -141,7 +141,9 @@ class Submitted(NamedTuple):
 NOTHING_SUBMITTED = Submitted({}, {}, {})
 
 
-def submission_options(command: Command) -> Command:
+def submission_options(
+    command: Command, *, time_help: str = "The time limit of the pods, which are terminated after it: 4h."
+) -> Command:
     """Add --priority, --expected-runtime and --time; the command gets them as `submitted`."""
 
     @wraps(command)
@@ -158,7 +160,7 @@ def submission_options(command: Command) -> Command:
         run,
         click.option("--priority", metavar="CLASS", help="The PriorityClass of the pods."),
         span("--expected-runtime", "expected_s", help="The expected run time, for the planner: 90m."),
-        span("--time", "time_s", help="The time limit of the pods, which are terminated after it: 4h."),
+        span("--time", "time_s", help=time_help),
     )
 
 

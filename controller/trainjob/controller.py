@@ -162,7 +162,7 @@ class TrainJobs(KindController[TrainJob]):
         end = outcome.outcome(children) or theirs.end
         left_s = outcome.left_s(train_job, children, now_s)
         if end is None and left_s is not None and left_s <= 0:
-            end = outcome.DEADLINE
+            end = outcome.deadline_exceeded(train_job, children)
         train_job = self._write(train_job, plan, children, theirs, end)
         if end:
             kind: Literal["Normal", "Warning"] = "Normal" if end.type == "Complete" else "Warning"

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import click
@@ -69,7 +70,7 @@ class WithArguments(WithCommand):
 @click.option("--detach", is_flag=True, help="Do not wait for the end of the training.")
 @click.option("--no-logs", is_flag=True, help="Show progress without the pods' logs.")
 @click.option("--dry-run", is_flag=True, help="Print the TrainJob, and create nothing.")
-@submission_options
+@partial(submission_options, time_help="The time limit of the TrainJob, which also counts while it waits: 4h.")
 @namespace_option
 @where_options
 def run_file(

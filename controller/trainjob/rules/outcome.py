@@ -32,7 +32,7 @@ class EndCondition(NamedTuple):
 
 
 COMPLETE = EndCondition("Complete", "AllJobsCompleted", "jobset completed successfully")
-DEADLINE = EndCondition("Failed", "DeadlineExceeded", "TrainJob exceeded its active deadline")
+_DEADLINE = "DeadlineExceeded"
 _NO_RESTART_LEFT = "jobset failed due to reaching max number of restarts"
 
 
@@ -135,9 +135,16 @@ def left_s(train_job: TrainJob, children: Children, now_s: float) -> float | Non
     return began_s + seconds - now_s
 
 
+def deadline_exceeded(train_job: TrainJob, children: Children) -> EndCondition:
+    """Return the end of a TrainJob whose deadline is over."""
+    since = "last resumption" if resumed_at(train_job, children) else "creation"
+    message = f"TrainJob exceeded its deadline of {train_job.spec.active_deadline_seconds} s, counted from its {since}"
+    return EndCondition("Failed", _DEADLINE, message)
+
+
 def overdue(train_job: TrainJob) -> bool:
     """Return True if the TrainJob has failed because it exceeded its deadline; its pods are then deleted."""
-    return any(each.type == "Failed" and each.reason == DEADLINE.reason for each in train_job.status.conditions)
+    return any(each.type == "Failed" and each.reason == _DEADLINE for each in train_job.status.conditions)
 
 
 def expires_s(train_job: TrainJob, children: Children) -> float | None:

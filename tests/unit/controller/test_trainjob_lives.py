@@ -196,7 +196,8 @@ def test_its_deadline() -> None:
     assert world.acts(1.0) == [STATUS, "delete Job t"]
     assert world.conditions == ["Failed=True DeadlineExceeded"]
     assert world.api.all(PODS) == []
-    assert "Warning DeadlineExceeded: TrainJob exceeded its active deadline" in world.told()
+    over = "Warning DeadlineExceeded: TrainJob exceeded its deadline of 100 s, counted from its creation"
+    assert over in world.told()
     assert not any(each.startswith("create") for each in world.acts(60.0))
 
 

@@ -14,7 +14,7 @@ from controller.caches import SharedCaches
 from controller.kit import Kit
 from controller.trainjob.controller import TrainJobs
 from controller.trainjob.rules.children import Children
-from controller.trainjob.rules.outcome import expires_s, left_s, outcome, overdue
+from controller.trainjob.rules.outcome import deadline_exceeded, expires_s, left_s, outcome, overdue
 from controller.trainjob.rules.status import conditions, jobs_status, trains, why_waiting
 from muster.api import names
 from muster.api.kubeflow.jobset import JobSet, ReplicatedJobStatus
@@ -183,6 +183,8 @@ def test_the_deadline() -> None:
     noted = made(job, "Running")
     noted.metadata.annotations[names.RESUMED_AT] = "1970-01-01T00:01:00Z"
     assert left_s(job, Children(noted), 60.0) == 60.0
+    assert deadline_exceeded(job, Children()).message.endswith("deadline of 60 s, counted from its creation")
+    assert deadline_exceeded(job, Children(noted)).message.endswith("60 s, counted from its last resumption")
     job.spec.suspend = True
     assert left_s(job, Children(), 20.0) is None
     assert left_s(train_job(), Children(), 20.0) is None

@@ -47,6 +47,13 @@ def test_commands_are_commands() -> None:
         assert f"\n  {name} " in shown
 
 
+def test_its_time_also_counts_while_it_waits() -> None:
+    """Its help says so: a TrainJob has no field for the deadline of its pods, as `job run` sets it."""
+    assert "also counts while it waits" in " ".join(said("run", "--help").split())
+    job_run = CliRunner().invoke(main, ["job", "run", "--help"]).output
+    assert "time limit of the pods" in " ".join(job_run.split())
+
+
 @pytest.mark.parametrize(
     ("error", "words"),
     [(Forbidden("no"), "worker-0: its log cannot be read: no\n"), (Unreachable("it is over", reason=ENDED), "")],
