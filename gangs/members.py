@@ -54,6 +54,21 @@ def members(objects: RowSources, row: GangRow) -> list[Pod]:
     return sorted(youngest.values(), key=_rank)
 
 
+def by_rank(pods: Iterable[Pod]) -> dict[int, Pod]:
+    """Return pods in the order of `members` by their ranks in the gang.
+
+    The ranks of a pod set follow those of the previous pod set. A pod without an index gets the next rank.
+    """
+    found: dict[int, Pod] = {}
+    start, pod_set = 0, ""
+    for pod in pods:
+        slot, following = slot_of(pod.metadata), max(found, default=-1) + 1
+        if slot is not None and slot.pod_set != pod_set:
+            start, pod_set = following, slot.pod_set
+        found[start + slot.rank if slot else following] = pod
+    return found
+
+
 def container_of(pod: Pod, wanted: str | None = None) -> str:
     """Return the container whose log to show: the requested, else the annotated default, else the first container."""
     there = [container.name for container in (*pod.spec.containers, *pod.spec.init_containers)]

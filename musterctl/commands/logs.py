@@ -7,10 +7,12 @@ from typing import Any, TypeVar
 
 import click
 
-from gangs.members import UnknownGangError, begun, container_of, members, named
+from gangs.members import UnknownGangError, begun, by_rank, container_of, members, named
 from gangs.rows import GangRow, RowSources, rows
+from muster.api.grammar import many
 from muster.api.kubernetes.core import Pod
 from muster.api.muster.states import WAITING
+from muster.api.ranges import as_ranges
 from muster.kube.client import Client
 from muster.kube.errors import APIError
 from musterctl import completion
@@ -117,10 +119,12 @@ def _chosen(row: GangRow, pods: Sequence[Pod], rank: int, *, every: bool) -> lis
     """Return the requested pods that have a log. If no such pod exists, raise UnknownGangError with the reason."""
     if every and (found := begun(pods)):
         return found
-    if not every and rank < len(pods) and begun([pods[rank]]):
-        return [pods[rank]]
-    if not every and len(pods) <= rank and pods and row.state not in WAITING:
-        raise UnknownGangError(f"{row.title} has {len(pods)} pods: --rank is from 0 to {len(pods) - 1}")
+    ranks = by_rank(pods)
+    if not every and rank in ranks and begun([ranks[rank]]):
+        return [ranks[rank]]
+    if not every and rank not in ranks and pods and row.state not in WAITING:
+        there = f"{many(len(pods), 'pod')} ({'rank' if len(ranks) == 1 else 'ranks'} {as_ranges(ranks)})"
+        raise UnknownGangError(f"{row.title} has {there} and none of rank {rank}: choose another --rank")
     why = f": {row.reason}" if row.reason else ""
     who = "" if every or not pods else f" of rank {rank}"
     raise UnknownGangError(f"{row.title} has no log{who} yet; its state is {row.state}{why}")

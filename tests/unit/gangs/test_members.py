@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from builders import pod as a_pod
 
-from gangs.members import UnknownGangError, container_of, members, named
+from gangs.members import UnknownGangError, by_rank, container_of, members, named
 from gangs.rows import GangRow, RowSources
 from muster.api.kubernetes.core import Pod
 
@@ -64,6 +64,13 @@ def test_pods_by_rank() -> None:
     found = members(RowSources(pods=pods), row("a", gang="g"))
     assert [each.metadata.name for each in found] == ["m", "w-2", "w-10", "d"]
     assert members(RowSources(pods=pods), row("a", gang="other")) == []
+
+
+def test_ranks() -> None:
+    """Those of the workers follow the launcher's; a missing pod leaves its rank empty."""
+    found = by_rank([pod("l", "launcher", 0), pod("w-1", "worker", 1), a_pod("x")])
+    assert {rank: each.metadata.name for rank, each in found.items()} == {0: "l", 2: "w-1", 3: "x"}
+    assert list(by_rank([a_pod("x"), a_pod("y")])) == [0, 1]
 
 
 def test_the_container_of_a_log() -> None:

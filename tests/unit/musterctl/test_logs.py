@@ -40,7 +40,7 @@ def test_the_pods_that_are_meant_are_printed(muster: Any, options: tuple[str, ..
 
 @pytest.mark.parametrize(("options", "words"), [
     (("train", "--rank=2"), "Job train has no log of rank 2 yet; its state is Running"),
-    (("train", "--rank=3"), "Job train has 3 pods: --rank is from 0 to 2"),
+    (("train", "--rank=3"), "Job train has 3 pods (ranks 0-2) and none of rank 3: choose another --rank"),
     (("train", "-c", "none"), "pod train-0 has no container none; it has main, side"),
     (("trian",), "there is no gang trian in namespace default; there is train"),
     (("gone",), "its logs are gone, and `muster history gone -n default` shows its events"),
@@ -48,6 +48,14 @@ def test_the_pods_that_are_meant_are_printed(muster: Any, options: tuple[str, ..
 def test_why_there_is_no_log(muster: Any, options: tuple[str, ...], words: str) -> None:
     """In a sentence."""
     assert words in muster("logs", *options, code=1).stderr
+
+
+def test_a_pod_is_chosen_by_its_rank(muster: Any, lists: dict[str, Any]) -> None:
+    """Also after the deletion of pods before it; the error names the ranks that are left."""
+    del lists[PODS][0], lists[PODS][1]
+    assert muster("logs", "train", "--rank=1").stdout.splitlines() == ["I am 1", "to the end"]
+    told = muster("logs", "train", code=1).stderr
+    assert "Job train has 1 pod (rank 1) and none of rank 0: choose another --rank" in told
 
 
 def test_a_gang_without_pods_says_what_it_waits_for(muster: Any, lists: dict[str, Any]) -> None:
