@@ -285,7 +285,7 @@ def _without_gang(job: Job, pods: Sequence[Pod]) -> GangRow:
     state, spec = job.status.state, job.spec
     called = without_gang(state.phase, job.metadata)
     owner = job_workload(job)
-    why = state.message or ("its gang does not exist yet" if called == "Waiting" else "")
+    why = state.failure or state.message or ("its gang does not exist yet" if called == "Waiting" else "")
     if called == "Suspended":
         why = released_by(owner.name)
     return structs.replace(
@@ -395,9 +395,9 @@ def _without_job(train_job: TrainJob, pods: Sequence[Pod] = ()) -> GangRow:
 def _bare(owner: OwnerReference, meta: ObjectMeta, state: State, message: str, pods: Sequence[Pod] = ()) -> GangRow:
     """Return a row without numbers of pods.
 
-    If the workload failed, the row has the reason of the first failed pod in `pods`.
+    If the workload failed or was terminated, the row has the reason of the first failed pod in `pods`.
     """
-    first = first_failure(pods) if state == "Failed" else None
+    first = first_failure(pods) if state in {"Failed", "Terminated"} else None
     return GangRow(
         namespace=meta.namespace,
         kind=owner.kind,

@@ -3,7 +3,7 @@
 The report of a pod contains its slot, its gate or pin, and kube-scheduler's message.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 
 from extender.explain.gang import GangExplainer
@@ -17,6 +17,7 @@ from extender.planner.reasons.shortages import Shortage
 from extender.planner.state.gangs import GangView
 from extender.planner.state.pods import PodRecord
 from extender.planner.state.podset import PodSetView
+from gangs.states import failed_text
 from muster.api.kubernetes.core import PODS, Pod
 from muster.api.kubernetes.meta import Object, ObjectMeta
 from muster.api.kubernetes.pod_problems import failure, problem
@@ -28,7 +29,7 @@ from muster.api.muster.states import without_gang
 from muster.api.names import GATES
 from muster.api.volcano.batch import FINISHED, JOBS, Job
 from muster.api.volcano.scheduling import PodGroup
-from muster.volcano.tasks import job_minimum, queue_of, restarts
+from muster.volcano.tasks import job_minimum, queue_of, restarts, total_replicas
 from muster.workloads.owners import job_workload, owner_names
 from muster.workloads.verbs import held_text
 
@@ -64,7 +65,10 @@ def explain(
     job = next((each for each in jobs if (each.metadata.name, each.metadata.namespace) == (name, namespace)), None)
     if job is None:
         raise _unknown("job with a gang", name, namespace, [*jobs, *_owners(what_if.state.groups.values())], reader)
-    return _without_group(job)
+    pods = [
+        pod for pod in what_if.dump.objects_of(PODS) if (of := pod.metadata.controller) and of.uid == job.metadata.uid
+    ]
+    return _without_group(job, pods)
 
 
 def gang_named(what_if: WhatIf, name: str, namespace: str, reader: Viewer = ALL) -> GangView:
@@ -90,11 +94,12 @@ def _by_workload(what_if: WhatIf, name: str, namespace: str) -> PodGroup | None:
     return max(owned, key=lambda group: group.metadata.creation_timestamp or "", default=None)
 
 
-def _without_group(job: Job) -> GangReport:
+def _without_group(job: Job, pods: Sequence[Pod]) -> GangReport:
     """Return the report of a Volcano Job without a PodGroup."""
     state, owner = job.status.state, job_workload(job)
     called = without_gang(state.phase, job.metadata)
     ended = state.phase in FINISHED or state.phase in {"Aborted", "Aborting", "Terminating", "Completing"}
+    failed = called == "Failed" or state.failure
     why = ": ".join(word for word in (state.reason, state.message) if word)
     held = held_text(owner.name) if called == "Suspended" else ""
     comes = not (ended or state.refusal or state.reason == "BackOff")  # else the message names time or reason
@@ -104,20 +109,25 @@ def _without_group(job: Job) -> GangReport:
         state=called,
         phase="",
         job_phase=state.phase,
-        cause="failed" if called == "Failed" else "finished" if state.phase in FINISHED else "no-pod-group",
+        cause="failed" if failed else "finished" if state.phase in FINISHED else "no-pod-group",
         reason=state.reason,
-        summary=reasons.gangs.failed(0, "", state.message or state.reason)
-        if called == "Failed"
+        summary=reasons.gangs.failed(0, "", failed_text(pods, state.failure or state.message or state.reason))
+        if failed
         else held or reasons.gangs.without_group(state.phase, why, comes=comes),
         since=state.last_transition_time or job.metadata.creation_timestamp or "",
         min_member=job_minimum(job.spec),
         members=0,
         queue=GangQueueReport(queue_of(job.spec), "", 0, 0, 0, 0, ()),
         pod_sets=[],
-        details=[reasons.gangs.restarts(*restarts(job.status.retry_count, job.spec.max_retry))]
-        if called == "Failed"
-        else [],
+        details=_failures(job) if failed else [],
     )
+
+
+def _failures(job: Job) -> list[str]:
+    """Return sentences about the pods of a Job that have failed, and about its restarts."""
+    failed, (restarted, most) = job.status.failed, restarts(job.status.retry_count, job.spec.max_retry)
+    pods = [reasons.gangs.failed_pods(failed, total_replicas(job.spec))] if failed else []
+    return [*pods, reasons.gangs.restarts(restarted, most)] if restarted else pods
 
 
 def _owners(groups: Iterable[Object]) -> list[Object]:

@@ -9,7 +9,7 @@ from muster.api import names
 from muster.api.grammar import be, many
 from muster.api.kubernetes.core import Pod
 from muster.api.unchecked import mapping
-from muster.api.volcano.batch import FINISHED, Job, JobSpec, Phase
+from muster.api.volcano.batch import FINISHED, PODS_STOPPED, Job, JobSpec, Phase
 from muster.api.volcano.scheduling import WORLD_ENDED
 from muster.volcano.tasks import job_minimum, max_retry, minimum, total_minimum, total_replicas
 
@@ -92,7 +92,7 @@ def next_phase(
     if phase == "Restarting":
         return Transition("Failed", SPENT, spent) if spent else _restarted(spec, counts, retry_count)
     if phase in DRAINING and counts.pending == counts.running == counts.terminating == 0:
-        return Transition(DRAINING[phase], "PodsStopped", "all pods have finished or are gone")
+        return Transition(DRAINING[phase], "PodsStopped", PODS_STOPPED)
     return None
 
 

@@ -57,6 +57,11 @@ def failed(count: int, evicted: str, ending: str) -> str:
     return f"it failed: {'; '.join(filter(None, (evicted, ending, pods)))}"
 
 
+def failed_pods(count: int, wanted: int) -> str:
+    """Some pods of a Job have failed."""
+    return f"{count} of its {many(wanted, 'pod')} failed"
+
+
 def restarts(count: int, most: int) -> str:
     """A Job that may restart only a limited number of times has failed."""
     return f"it was restarted {count} of at most {many(most, 'time')}"

@@ -162,6 +162,10 @@ REFUSED = frozenset({"FailedCreate", "OverLimit", "PluginError", "PodGroupError"
 """Reasons in the status of a Job that mean that an object of the Job cannot be created."""
 
 
+PODS_STOPPED = "all pods have finished or are gone"
+"""Message of a Job that has stopped; if it was terminated after a failure, the first failed pod follows."""
+
+
 class JobState(Wire):
     """Phase of a Job, with time and reason."""
 
@@ -178,6 +182,11 @@ class JobState(Wire):
     def refusal(self) -> str:
         """Reason why pods or other objects of a Job that has not started cannot be created; "" if they can."""
         return self.message if self.phase == "Pending" and self.reason in REFUSED else ""
+
+    @property
+    def failure(self) -> str:
+        """The first failed pod of a Job that was terminated, as a sentence; "" if no pod had failed."""
+        return self.message.partition(f"{PODS_STOPPED}; ")[2] if self.phase == "Terminated" else ""
 
 
 class TaskState(Wire):

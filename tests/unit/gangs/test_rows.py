@@ -208,6 +208,19 @@ def test_a_failed_train_job_is_failed_by_its_gang_and_by_its_job() -> None:
     assert only(jobs=[a_job("f", uid="j", status={"state": {"phase": "Terminated"}})]).state == "Terminated"
 
 
+def test_a_job_that_was_terminated_after_a_failure() -> None:
+    """It has the first failure: of its pods, or else of its message, which begins with the words of any end."""
+    first = "pod t-0 on n0 failed: container main: exit code 1"
+    state = {"phase": "Terminated", "reason": "PodsStopped", "message": f"all pods have finished or are gone; {first}"}
+    terminated = a_job("t", uid="j", status={"state": state})
+    row = only(jobs=[terminated], pods=[crashed("t-0", "t-j")])
+    assert (row.state, row.reason, row.message) == ("Terminated", "pod t-0: container main: exit code 1", first)
+    row = only(jobs=[terminated], pods=[])
+    assert (row.reason, row.message) == (first, first)
+    state["message"] = "all pods have finished or are gone"
+    assert only(jobs=[a_job("t", uid="j", status={"state": state})]).message == state["message"]
+
+
 def test_a_gang_with_a_reservation() -> None:
     """It has an expected start, and no nodes yet."""
     status = {"expectedAt": "2026-11-21T05:38:34Z", "message": "reserved: 1 node, n0, x"}

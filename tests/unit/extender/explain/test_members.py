@@ -255,8 +255,16 @@ def test_a_failed_job_without_a_gang() -> None:
     report = world.explain("a", "job")
     assert (report.cause, report.summary) == ("failed", "it failed: pod a-0 failed")
     assert report.details == ["it was restarted 2 of at most 2 times"]
+    job.status.retry_count = 0
+    assert world.explain("a", "job").details == []
     job.status.state.phase = "Terminated"
-    assert world.explain("a", "job").state == "Terminated"
+    report = world.explain("a", "job")
+    assert (report.state, report.cause) == ("Terminated", "finished")
+    assert report.summary == "it has no gang: the Job is Terminated (pod a-0 failed)"
+    job.status.state.message, job.status.failed = "all pods have finished or are gone; pod a-0 failed", 1
+    report = world.explain("a", "job")
+    assert (report.cause, report.summary) == ("failed", "it failed: pod a-0 failed")
+    assert report.details == ["1 of its 1 pod failed"]
     made = manifests.owner("fit", "TrainJob", "trainer.kubeflow.org/v1alpha1", "uid-fit")
     job.metadata.owner_references = [msgspec.convert(made, OwnerReference)]
     report = world.explain("a", "job")
