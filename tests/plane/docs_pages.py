@@ -38,6 +38,29 @@ RUNS: Final[dict[str, Any]] = {
     "metadata": {"name": "torchrun", "labels": {"muster.dev/queue": "default"}},
     "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "none"}]}}},
 }
+ENDS: Final[dict[str, Any]] = {
+    "apiVersion": "batch.volcano.sh/v1alpha1",
+    "kind": "Job",
+    "metadata": {"name": "prepare"},
+    "spec": {
+        "schedulerName": "volcano",
+        "tasks": [
+            {
+                "name": "main",
+                "replicas": 1,
+                "template": {
+                    "metadata": {"annotations": {"kwok.muster.dev/run-seconds": "1"}},
+                    "spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "none"}]},
+                },
+            }
+        ],
+    },
+}
+HELD: Final[dict[str, Any]] = {
+    **RUNS,
+    "metadata": {"name": "train", "labels": {"muster.dev/queue": "default", "array": "sweep"}},
+    "spec": {**RUNS["spec"], "suspend": True},
+}
 ELASTIC: Final[dict[str, Any]] = {
     "apiVersion": "trainer.kubeflow.org/v1alpha1",
     "kind": "TrainJob",
@@ -176,8 +199,10 @@ PAGES: Final[dict[str, Page]] = {
         words={
             "FILE": "planning.yaml",
             "NAME": "traced",
+            "drain NODE": "drain node-0000",
             ":8082": """:$(sed -n 's/.*"controller-status": *\\([0-9]*\\).*/\\1/p' plane.json)""",
         },
+        after=("kubectl uncordon node-0000",),
     ),
     "migrate.md": Page(
         setup=(
@@ -185,6 +210,8 @@ PAGES: Final[dict[str, Page]] = {
             "cp examples/torch-gang.yaml job.yaml",
             "muster queue create research",
             "kubectl create namespace team-a",
+            f"kubectl create -f - <<< {shlex.quote(json.dumps(ENDS))}",
+            f"kubectl create -f - <<< {shlex.quote(json.dumps(HELD))}",
         ),
         words={"FILE": "planning.yaml"},
         after=("kubectl delete queue team research a100", "kubectl delete priorityclass high"),

@@ -12,9 +12,10 @@ from threading import Timer
 from typing import Final
 
 import pytest
+import yaml
 from docs_pages import PAGES, Page
 from documentation import PAGES as FILES
-from documentation import REPOSITORY, commands, text_of
+from documentation import REPOSITORY, commands, documents, text_of
 from planes import PLANES
 
 from extender.planner.api import defaults
@@ -25,7 +26,23 @@ from musterctl.plane.state import API_SERVER, ETCD
 
 pytestmark = [pytest.mark.plane, pytest.mark.long]
 _PATIENCE_S: Final = 60
+_SAVED: Final = {
+    "Queue": "vision-queue.yaml",
+    "Namespace": "vision-namespace.yaml",
+    "RoleBinding": "vision-roles.yaml",
+    "ClusterRoleBinding": "vision-roles.yaml",
+}
 _CLEAN: Final = "kubectl delete vcjob,trainjob,jobs.batch,pods --all"
+
+
+def onboarding() -> dict[str, str]:
+    """The files that docs/operations.md has an administrator save for a new team."""
+    found: dict[str, str] = {}
+    for document in documents(text_of("operations.md")):
+        if file := _SAVED.get((yaml.safe_load(document) or {}).get("kind", "")):
+            found[file] = f"{found.get(file, '')}---\n{document}"
+    return found
+
 
 NOT_RUN: Final = {
     "make *": "it builds, tests or measures for minutes, and CI runs it",
@@ -75,6 +92,7 @@ WRITTEN: Final = {
     "planning.yaml": defaults(),
     "groups.yaml": "resourceGroups: [{resourceGroup: gpu, labels: {pool: gpu}}]\n",
     "train.py": "print(1)\n",
+    **onboarding(),
 }
 """Files that are there."""
 
@@ -82,6 +100,7 @@ FAIL: Final = {
     "muster job delete train other": "one is missing",
     "muster explain job lama-70b": "a name that does not exist",
     "sed *": "mistakes that are refused",
+    "kubectl auth can-i create pods --namespace default *": "the answer is no",
 }
 """Commands that end with 1, as their pages say."""
 

@@ -24,10 +24,10 @@ WORD = re.compile(r"[a-z]+(?:[A-Z]\w*)+|[A-Z][a-z]+(?:[A-Z]\w*)+|[a-z]+(?:_[a-z0
 """Names that are of a program: fields, kinds, variables, arguments, flags."""
 
 SLURM = """
-    --account --array --constraint --container-image --cpus-per-task --dependency --error --exclude --exclusive --export
-    --gpus-per-node --gres --hold --job-name --license --mail-type --mem --nice --no-requeue --nodelist --ntasks
-    --ntasks-per-node --partition --qos --requeue --signal --switches
-    SLURM_ARRAY_TASK_ID SLURM_JOB_ID SLURM_JOB_NAME SLURM_JOB_NODELIST SLURM_NTASKS SLURM_PROCID
+    --account --array --constraint --container-image --cpu-bind --cpus-per-task --dependency --error --exclude
+    --exclusive --export --gpus-per-node --gres --hold --job-name --license --mail-type --mem --nice --no-requeue
+    --nodelist --ntasks --ntasks-per-node --open-mode --partition --qos --requeue --signal --switches
+    SLURM_ARRAY_TASK_ID SLURM_JOB_ID SLURM_LOCALID SLURM_JOB_NAME SLURM_JOB_NODELIST SLURM_NTASKS SLURM_PROCID
 """
 OF_OTHERS = {
     **dict.fromkeys(SLURM.split(), "a directive or variable of Slurm"),
@@ -44,6 +44,7 @@ OF_OTHERS = {
     "batchScheduler": "a field of a SparkApplication, and a value of KubeRay's chart",
     "batchSchedulerOptions": "a field of a SparkApplication",
     "allowedTopologies": "a field of a StorageClass that the planner does not read",
+    "cpuManagerPolicy": "a field of the kubelet's configuration",
     "expireAfter": "a field of Karpenter's NodePool",
     "get_job_events": "a method of Kubeflow's SDK",
     "gangSchedulingManagement": "a field of LeaderWorkerSet's configuration",
