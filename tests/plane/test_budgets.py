@@ -111,7 +111,7 @@ def test_a_gang_waits_for_the_limit_of_its_user(client: Client, namespace: str, 
     told = wait_for(lambda: [text for group in client.list(POD_GROUPS, namespace) if (text := why(group))])
     assert len(told) == 1
     assert told[0].startswith("UserOverLimit: user ")
-    assert "holds 8 of 8 nvidia.com/gpu that queue small allows per user; 8 more are asked" in told[0]
+    assert "holds 8 of 8 nvidia.com/gpu that queue small allows per user; 8 more are requested" in told[0]
 
 
 def test_a_budget_is_told_and_enforced(

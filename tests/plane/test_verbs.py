@@ -180,7 +180,7 @@ def test_edits_by_kubectl_are_answered(client: Client, namespace: str, wait_for:
     [group] = wait_for(lambda: client.list(POD_GROUPS, namespace), what="its PodGroup")
     wait_for(lambda: len(client.list(PODS, namespace)) == 2, what="its pods")
     for subresource in ("", "scale"):
-        with pytest.raises(APIError, match=r"muster resize statefulset\.apps/w --size 3 stops them"):
+        with pytest.raises(APIError, match=r"muster resize statefulset\.apps/w --size 3` stops them"):
             client.merge_patch(STATEFUL_SETS, "w", {"spec": {"replicas": 3}}, namespace, subresource=subresource)
     with pytest.raises(APIError, match=r"muster priority statefulset\.apps/w --class"):
         client.merge_patch(POD_GROUPS, group.metadata.name, {"spec": {"priorityClassName": high}}, namespace)
