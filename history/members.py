@@ -13,6 +13,7 @@ from history.model import NAME_CHARS, TEXT_CHARS, GangRun, Holding, MemberEnd, R
 from history.pods import Ended, ObservationTime, RecordedPod
 from muster.api.limits import EPOCH, TASKS
 from muster.api.muster.gang import DEFAULT_POD_SET, epoch_of
+from muster.api.ranges import natural
 from muster.resources.vector import add, maximum, subtract
 from muster.workloads.table import slot_of, task_of
 
@@ -184,8 +185,11 @@ def _close(entries: Entries, holding: Holding, end: Ended) -> None:
                 entries.happens(run, news)
             known = run.seen.failure  # a deletion may have been by the owner, which wanted fewer pods
             deleted = known.endswith(pods.DELETED) and what is What.FAILED_MEMBER
-            if deleted or (not known and what in {What.FAILED_MEMBER, What.DELETED_MEMBER}):
+            order = end.failed_at, natural(holding.name)
+            earlier = what is What.FAILED_MEMBER and order < (run.seen.failed_at, natural(known.partition(" ")[0]))
+            if deleted or earlier or (not known and what in {What.FAILED_MEMBER, What.DELETED_MEMBER}):
                 run.seen.failure = clean(news.text.replace(_FIRST, ""), TEXT_CHARS)
+                run.seen.failed_at = end.failed_at if what is What.FAILED_MEMBER else ""
                 entries.touch(entries.gangs[run.gang], run)
         if run.uid.startswith(PODS_ONLY) and not entries.bound[run.uid]:
             gangruns.group_gone(entries, run.uid, ObservationTime(end.at, live=True))

@@ -158,7 +158,9 @@ class LastSeen(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Number of members that start together; 0 until the number is known."""
     priority_class: str = ""
     failure: str = ""
-    """Text about the first member that has failed since the last placement was planned."""
+    """Text about the first member that has failed since the last placement was planned; it begins with its name."""
+    failed_at: str = ""
+    """Time of this failure, which decides with the name which failure is the first; empty for a deleted member."""
     evicted_at: str = ""
     together: dict[What, int] = {}
     """Maps a kind of event that is recorded once per placement to the epoch of its last event."""

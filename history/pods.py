@@ -17,7 +17,7 @@ from muster.api import names
 from muster.api.base import Resource, Wire
 from muster.api.kubernetes.core import ContainerState, ContainerStateTerminated, ContainerStatus, Pod, PodStatus
 from muster.api.kubernetes.meta import readable_time
-from muster.api.kubernetes.pod_problems import deletion_began
+from muster.api.kubernetes.pod_problems import deletion_began, exit_problem, failed_at
 from muster.api.kubernetes.scheduling import DISRUPTION_TARGET
 from muster.api.limits import RESOURCES
 from muster.resources.gpus import counted
@@ -119,12 +119,13 @@ class ObservationTime(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """The end of a pod: its time, reason and text."""
+    """The end of a pod: its time, reason and text; and the time of its failure, as `failed_at` returns it."""
 
     at: int
     reason: MemberEnd
     text: str = ""
     within: int = 0
+    failed_at: str = "~"
 
 
 def belongs(pod: Pod) -> str | None:
@@ -183,7 +184,7 @@ def ended(pod: RecordedPod, moment: ObservationTime) -> Ended | None:
         return None
     failed = MemberEnd.DELETED if _killed(pod) else MemberEnd.FAILED
     reason = MemberEnd.COMPLETED if pod.status.phase == "Succeeded" else disrupted(pod) or failed
-    return Ended(moment.time_of(_last(pod)), reason, why(pod), moment.error(_last(pod)))
+    return Ended(moment.time_of(_last(pod)), reason, why(pod), moment.error(_last(pod)), failed_at(pod))
 
 
 def gone(pod: RecordedPod, moment: ObservationTime) -> Ended:
@@ -230,9 +231,5 @@ def why(pod: RecordedPod) -> str:
         return pod.status.message
     if _killed(pod):
         return DELETED
-    for status in pod.status.container_statuses:
-        last = status.state.terminated
-        if last is not None and last.exit_code:
-            reason = f" ({last.reason})" if last.reason else ""
-            return f"container {status.name} ended with exit code {last.exit_code}{reason}"
-    return ""
+    failed = exit_problem(pod)
+    return failed.words if failed else ""

@@ -13,13 +13,13 @@ from extender.planner import reasons
 from extender.planner.framework.session import Session
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
-from extender.planner.state.nodes import natural
 from extender.planner.state.spareentries import borrowed_spares_of, spare_runs_of
 from extender.planner.topology.forest import level_text
 from extender.planner.topology.tree import HYPER_NODES, Tree
 from muster.api.grammar import any_of
 from muster.api.muster.gang import Slot
 from muster.api.muster.placement import slots_of
+from muster.api.ranges import natural
 from muster.resources.vector import CPU
 
 PROBLEMS = 3

@@ -5,7 +5,7 @@
 | What does the planner read? | `FEED`, a row per kind of object |
 | Can it run with a configuration, and with which does it run by default? | `report_of`, `defaults`, `SchedulerConfig` |
 | Which native PodGroups does Muster schedule as gangs? | `natives_of` |
-| Which data does it have about a gang, and in which order does it list nodes? | `GangView`, `natural` |
+| Which data does it have about a gang? | `GangView` |
 | Which times apply to reservations? | `ReservationRules` |
 | Which of its inputs are published for other processes? | `PublishedInputs`, `published_inputs` |
 | Which limits does it have? | `PLACED_SLOTS`, `SEARCHES_OF_A_CYCLE`, `SEARCHES_OF_A_QUEUE` |
@@ -28,12 +28,11 @@ from extender.planner.memory import PublishedInputs, published_inputs
 from extender.planner.plugins import PLUGINS
 from extender.planner.state.feed import FEED, natives_of
 from extender.planner.state.gangs import GangView
-from extender.planner.state.nodes import natural
 
 __all__ = [
     "FEED", "PLACED_SLOTS", "SEARCHES_OF_A_CYCLE", "SEARCHES_OF_A_QUEUE", "DocumentedTable", "GangView",
     "PublishedInputs", "ReservationRules", "SchedulerConfig", "defaults", "documentation", "hook_table", "natives_of",
-    "natural", "published_inputs", "report_of",
+    "published_inputs", "report_of",
 ]  # fmt: skip
 
 

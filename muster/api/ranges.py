@@ -1,9 +1,12 @@
-"""Conversion between numbers and the text of their ranges, `0-2,5`, as Kubernetes writes the indexes of a Job."""
+"""Numbers in texts: ranges, `0-2,5`, as Kubernetes writes the indexes of a Job; and the order of numbered names."""
 
+import re
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
 from muster.api.limits import whole_number
+
+NaturalKey = tuple[tuple[int, int | str], ...]
 
 
 def ranges(text: str) -> Iterator[tuple[int, int]]:
@@ -29,3 +32,8 @@ def as_ranges(found: Iterable[int]) -> str:
         [number for _, number in run] for _, run in groupby(enumerate(sorted(found)), lambda pair: pair[1] - pair[0])
     )
     return ",".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
+
+
+def natural(name: str) -> NaturalKey:
+    """Return a sort key for names that puts node-2 before node-10."""
+    return tuple((0, int(part)) if part.isdigit() else (1, part) for part in re.split(r"(\d+)", name) if part)

@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from extender.planner.api import natural
 from gangs.words import ranks_text
 from muster.api.kubernetes.core import Pod
 from muster.api.muster.gang import DEFAULT_POD_SET
 from muster.api.muster.placement import Placement, slots_of
 from muster.api.muster.states import ENDED
+from muster.api.ranges import natural
 from muster.workloads.table import slot_of
 
 NODES = 400

@@ -7,7 +7,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from extender.explain.topology import DomainReport, SparesThere, TopologyReport
-from extender.planner.api import natural
 from gangs.nodes import NodeRow
 from gangs.rows import GangRow
 from gangs.words import nodes_text, plain
@@ -16,6 +15,7 @@ from muster.api.kubernetes.core import Node
 from muster.api.muster.node_faults import FaultRules, fault_of
 from muster.api.muster.placement import Placement, slots_of
 from muster.api.muster.pools import pool_of
+from muster.api.ranges import natural
 from muster.resources.vector import amount_text
 from web.views.gangs import address, shared_names
 from web.views.parts import WHOLE, Moment, moment

@@ -8,7 +8,6 @@ Only resources that some node offers have a row. A pod that requests any other r
 grow by doubling; unused ones are all 0.
 """
 
-import re
 from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable
@@ -24,12 +23,12 @@ from extender.planner.state.queries import Mark
 from muster.api.kubernetes.core import Node
 from muster.api.muster.node_faults import DEFAULT_RULES, Fault, fault_of
 from muster.api.names import VOLCANO_GPU_NUMBER
+from muster.api.ranges import NaturalKey, natural
 from muster.resources.gpus import device_memory, is_divided
 from muster.resources.pods import node_allocatable
 from muster.resources.vector import GPU, WHOLE, Vector, maximum
 from muster.workloads.charges import charged_amounts
 
-Key = tuple[tuple[int, int | str], ...]
 GROWTH = 64
 ROWS = 4
 
@@ -72,7 +71,7 @@ class NodeTable:
         """Maps a pod class to the resources of one pod of the class, along the current axis; only for classes whose
         resources are the same on all nodes."""
         self._shared = False
-        self._sorted: list[tuple[Key, int]] = []
+        self._sorted: list[tuple[NaturalKey, int]] = []
         """Sort key (by name) and column of each known node, in this order."""
         self._order: Amounts | None = None
 
@@ -289,8 +288,3 @@ def taken_on(cls: PodClass, devices: Devices, column: int) -> Vector:
     if cls.gpu is None or not cls.gpu.memory or cls.gpu.by_resource:
         return cls.requests
     return cls.requests | {GPU: min(devices.portion(cls.gpu, column), WHOLE) * cls.gpu.devices}
-
-
-def natural(name: str) -> Key:
-    """Return a sort key for names that puts node-2 before node-10."""
-    return tuple((0, int(part)) if part.isdigit() else (1, part) for part in re.split(r"(\d+)", name) if part)

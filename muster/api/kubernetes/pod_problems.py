@@ -10,6 +10,7 @@ from signal import Signals
 from muster.api.grammar import and_more, many
 from muster.api.kubernetes.core import ContainerStateTerminated, Pod
 from muster.api.kubernetes.meta import ObjectMeta, format_time, parse_time, readable_time
+from muster.api.ranges import NaturalKey, natural
 
 STARTING = frozenset({"", "ContainerCreating", "PodInitializing"})
 """Reasons that are not problems, because every container waits for them while it starts."""
@@ -73,6 +74,11 @@ def failure(pod: Pod) -> PodProblem | None:
     condition = status.condition(DISRUPTED)
     if condition and being_evicted(pod):
         return PodProblem(condition.reason or DISRUPTED, condition.message)
+    return exit_problem(pod)
+
+
+def exit_problem(pod: Pod) -> PodProblem | None:
+    """Return the exit code of a pod's first failed container; None if no container has failed."""
     ends = ((each, each.state.terminated) for each in pod.deciding_statuses)
     failed = next(((each, ended) for each, ended in ends if ended and ended.exit_code), None)
     return PodProblem(_exit(failed[1]), container=failed[0].name) if failed else None
@@ -89,7 +95,7 @@ def first_failure(pods: Iterable[Pod]) -> tuple[Pod, str, str] | None:
 
     Returns None if no pod has failed. Later failures are often consequences of the first one.
     """
-    failed = sorted((pod for pod in pods if pod.status.phase == "Failed"), key=_ended)
+    failed = sorted((pod for pod in pods if pod.status.phase == "Failed"), key=failure_order)
     if not failed:
         return None
     first, what = failed[0], failure(failed[0])
@@ -97,13 +103,18 @@ def first_failure(pods: Iterable[Pod]) -> tuple[Pod, str, str] | None:
     return first, f"pod {first.metadata.name}: {brief}", and_more(f"{_title(first)} failed{words}", len(failed))
 
 
-def _ended(pod: Pod) -> tuple[str, str]:
-    """Return a sort key: the time when the pod's first container failed, and its name.
+def failure_order(pod: Pod) -> tuple[str, NaturalKey]:
+    """Return a sort key: the time when the pod's first container failed, and its name, which contains its rank.
 
     Pods that never ran sort last.
     """
+    return failed_at(pod), natural(pod.metadata.name)
+
+
+def failed_at(pod: Pod) -> str:
+    """Return the time when a pod's first container failed, in seconds; `~` if no container has failed."""
     ends = (each.state.terminated for each in pod.deciding_statuses)
-    return min((each.finished_at or "" for each in ends if each and each.exit_code), default="~"), pod.metadata.name
+    return min((each.finished_at or "" for each in ends if each and each.exit_code), default="~")
 
 
 def deletion_began(meta: ObjectMeta) -> str | None:
@@ -135,7 +146,7 @@ def refused(pod: Pod) -> bool:
 
 def problems(pods: Iterable[Pod]) -> list[tuple[Pod, PodProblem]]:
     """Return the pods that have a problem, each with its problem, in the order in which they failed."""
-    found = [(pod, problem(pod)) for pod in sorted(pods, key=_ended)]
+    found = [(pod, problem(pod)) for pod in sorted(pods, key=failure_order)]
     return [(pod, what) for pod, what in found if what]
 
 

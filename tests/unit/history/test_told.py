@@ -100,7 +100,7 @@ def test_a_deleted_pod_has_not_failed(deleted: int, what: str) -> None:
     w.look("podgroups", EVE.group, 9.5, plain("Completed", ending="as its owner says"))
     events = story(w)
     assert [each for each, _ in events] == ["submitted", what, "ended"]
-    why = {"member failed": "container main ended with exit code 1", "member deleted": "its pod was deleted"}[what]
+    why = {"member failed": "container main: exit code 1", "member deleted": "its pod was deleted"}[what]
     assert events[1][1].endswith(why)
     assert events[2][1] == f"failed: train-worker-0 on node-1: {why}; as its owner says"
 
@@ -135,7 +135,7 @@ def test_the_end_of_a_volcano_job_has_the_first_failure() -> None:
     w.look("pods", EVE.pod, 5.0, pod(5.0))
     w.look("pods", EVE.pod, 9.0, pod(5.0, "Failed", ended=9))
     w.look("jobs", EVE.owner, 9.5, job("Failed", 9))
-    why = "train-worker-0 on node-1: container main ended with exit code 1"
+    why = "train-worker-0 on node-1: container main: exit code 1"
     assert story(w)[-1] == ("ended", f"failed: {why}; as it says")
 
 
@@ -174,3 +174,16 @@ def test_waiting_after_an_eviction_is_not_running() -> None:
     assert gang.ran_s == pytest.approx(12 - 5 + 50 - 40, abs=2.0)
     assert gang.ran() == "17s"
     assert gang.waited_s == pytest.approx(50 - 17, abs=2.0)
+
+
+def test_the_first_failure_is_the_earliest_of_the_lowest_rank() -> None:
+    """In whatever order the failures are seen, as `muster explain` names it."""
+    w = Lives()
+    w.look("podgroups", EVE.group, 0.2, group())
+    names = ["train-worker-10", "train-worker-3", "train-worker-2", "train-worker-1"]
+    for name in names:
+        w.look("pods", name, 5.0, pod(5.0, name=name))
+    for number, (name, ended) in enumerate(zip(names, (9, 9, 9, 10), strict=True)):
+        w.look("pods", name, 10.0 + number / 10, pod(5.0, "Failed", name, ended=ended))
+    w.look("jobs", EVE.owner, 11.5, job("Failed", 11))
+    assert story(w)[-1][1].startswith("failed: train-worker-2 on node-1: container main: exit code 1")

@@ -138,3 +138,10 @@ def test_the_pod_that_failed_first_is_named() -> None:
         "pod b on node-1 failed: container main: exit code 1 (and 3 more)",
     )
     assert first_failure([pod(phase="Running")]) is None
+
+
+def test_of_failures_in_one_second_the_lowest_rank_is_the_first() -> None:
+    """By its number, not by its digits."""
+    found = first_failure(pod(f"w-{rank}-x9", phase="Failed", containerStatuses=[ended(1, at="t")]) for rank in (10, 2))
+    assert found is not None
+    assert found[0].metadata.name == "w-2-x9"

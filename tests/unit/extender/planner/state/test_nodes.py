@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from extender.planner.state.nodes import natural
+from muster.api.ranges import natural
 
 NAMES = [f"{prefix}{number}" for prefix in ("node-", "rack-2-node-", "10.0.0.") for number in (1, 2, 3, 10, 20)]
 
