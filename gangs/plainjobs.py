@@ -77,7 +77,7 @@ def reason(job: IndexedJob, state: State, refusals: Refusals, *, managed: bool) 
     if not managed:
         return not_managed(job)
     if state == "Suspended":
-        return released_by(job.metadata.name)
+        return released_by(job.metadata.name, job.metadata.namespace)
     if job.metadata.deletion_timestamp:
         return "it is being deleted"
     if refusal or job.spec.parallelism == 0:
@@ -132,7 +132,11 @@ def flow_text(job_flow: JobFlow) -> str:
     """Return the phase of a JobFlow, the reason why its next Job cannot be created, and its Jobs."""
     state, jobs = job_flow.status.state, [each.name for each in job_flow.status.job_status_list]
     blocked = f": {state.message}" if is_blocked(job_flow) else ""
-    there = f"; `muster explain` of its Jobs has more: {listed(jobs)}" if jobs else ""
+    there = (
+        f"; `muster explain JOB -n {job_flow.metadata.namespace}` has more about its Jobs: {listed(jobs)}"
+        if jobs
+        else ""
+    )
     return f"JobFlow {job_flow.metadata.name} is {state.phase or 'Pending'}{blocked}{there}"
 
 

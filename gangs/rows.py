@@ -287,7 +287,7 @@ def _without_gang(job: Job, pods: Sequence[Pod]) -> GangRow:
     owner = job_workload(job)
     why = state.failure or state.message or ("its gang does not exist yet" if called == "Waiting" else "")
     if called == "Suspended":
-        why = released_by(owner.name)
+        why = released_by(owner.name, job.metadata.namespace)
     return structs.replace(
         _bare(owner, job.metadata, called, "" if called == "Completed" else why, pods),
         queue=spec.queue or DEFAULT_QUEUE,
@@ -315,7 +315,7 @@ def _held(kind: WorkloadKind, workload: JSON, namespaces: Mapping[str, Namespace
     """Return the row of a held workload, with the number of pods that it had before it was held."""
     meta = plainjobs.metadata_of(workload)
     return structs.replace(
-        _bare(OwnerReference.to(kind.resource, meta), meta, "Suspended", released_by(meta.name)),
+        _bare(OwnerReference.to(kind.resource, meta), meta, "Suspended", released_by(meta.name, meta.namespace)),
         queue=plainjobs.held_queue(kind, workload, namespaces.get(meta.namespace)),
         wanted=held_pods(kind, workload),
     )
@@ -385,7 +385,7 @@ def _without_job(train_job: TrainJob, pods: Sequence[Pod] = ()) -> GangRow:
         if kind in held:
             return _bare(owner, meta, state, "" if kind == "Complete" else held[kind].message, pods)
     if train_job.spec.suspend:
-        return _bare(owner, meta, "Suspended", released_by(meta.name))
+        return _bare(owner, meta, "Suspended", released_by(meta.name, meta.namespace))
     for each in train_job.status.jobs_status:
         if each.name.endswith("initializer") and not each.succeeded:
             return _bare(owner, meta, "Waiting", f"it waits for its {each.name}")

@@ -101,7 +101,7 @@ def _without_group(job: Job, pods: Sequence[Pod]) -> GangReport:
     ended = state.phase in FINISHED or state.phase in {"Aborted", "Aborting", "Terminating", "Completing"}
     failed = called == "Failed" or state.failure
     why = ": ".join(word for word in (state.reason, state.message) if word)
-    held = held_text(owner.name) if called == "Suspended" else ""
+    held = held_text(owner.name, job.metadata.namespace) if called == "Suspended" else ""
     comes = not (ended or state.refusal or state.reason == "BackOff")  # else the message names time or reason
     return GangReport(
         gang="",

@@ -128,9 +128,10 @@ class GangExplainer:
         if not who:
             return []
         started = gang.placement.status.started_at if gang.placement and verdict.cause in RUNNING else ""
-        name = workload_of(gang.group).name
+        name, namespace = workload_of(gang.group).name, gang.group.metadata.namespace
         evicted = reasons.placements.evicted_for(displacer=who)
-        return [reasons.placements.runs_again(evicted=evicted, at=started, name=name) if started else evicted]
+        again = reasons.placements.runs_again(evicted=evicted, at=started, name=name, namespace=namespace)
+        return [again if started else evicted]
 
     def _spares(self, gang: GangView) -> list[str]:
         """Return the spare slots that the gang holds, and those that it borrows from other gangs."""

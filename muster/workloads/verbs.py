@@ -116,14 +116,14 @@ def condition_of(kind: WorkloadKind, workload: JSON, gangs: Condition) -> Condit
     return "suspended" if is_held(kind, workload) else gangs
 
 
-def released_by(name: str) -> str:
+def released_by(name: str, namespace: str) -> str:
     """Return a message that explains how to start a suspended workload."""
-    return f"`muster release {name}` starts it"
+    return f"`muster release {name} -n {namespace}` starts it"
 
 
-def held_text(name: str) -> str:
+def held_text(name: str, namespace: str) -> str:
     """Return the sentence about a suspended workload without pods."""
-    return f"it is suspended (held): {released_by(name)}"
+    return f"it is suspended (held): {released_by(name, namespace)}"
 
 
 def is_held(kind: WorkloadKind, workload: Mapping[str, Any]) -> bool:

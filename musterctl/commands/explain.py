@@ -231,7 +231,7 @@ def why_unplaced(client: Client, name: str, namespace: str) -> GangReport | str:
     with suppress(NotFound, Forbidden):
         found.append(flow_text(client.get(JOB_FLOWS, name, namespace)))
     there = rows(sources)
-    if held := next((row for row in there if row.reason == released_by(name)), None):
+    if held := next((row for row in there if row.message == released_by(name, namespace)), None):
         return _held(held)
     for row in (row for row in there if row.kind == TRAIN_JOBS.kind):
         is_blocked = any(each.blocked for each in sources.train_jobs or ())
@@ -250,7 +250,7 @@ def _held(row: GangRow) -> GangReport:
         job_phase="",
         cause="no-pod-group",
         reason="",
-        summary=held_text(row.name),
+        summary=held_text(row.name, row.namespace),
         since=row.created,
         min_member=row.minimum,
         members=0,

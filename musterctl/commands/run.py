@@ -174,8 +174,8 @@ def _current(client: Client, made: Pod) -> Pod:
     except NotFound:
         pod = None
     if pod is None or pod.metadata.uid != made.metadata.uid or pod.metadata.deletion_timestamp:
-        name = made.metadata.name
-        raise click.ClickException(f"pod {name} was evicted or deleted: see `muster history {name}`")
+        name, namespace = made.metadata.name, made.metadata.namespace
+        raise click.ClickException(f"pod {name} was evicted or deleted: see `muster history {name} -n {namespace}`")
     return pod
 
 

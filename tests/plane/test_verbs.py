@@ -118,7 +118,7 @@ def test_a_workload_that_waits(workload: Workload, namespace: str, wait_for: Wai
         assert "muster release" in workload.does("hold")
         wait_for(lambda: not workload.pods(), what="its pods to go")
         wait_for(lambda: workload.row.get("state") == "Suspended", what="it to leave the queue")
-        assert workload.row["reason"] == "`muster release w` starts it"
+        assert workload.row["reason"] == f"`muster release w -n {namespace}` starts it"
         assert "is held already" in workload.does("hold")
         workload.does("release")
         wait_for(lambda: workload.shown[:2] == ("Waiting", queue), what="it to wait again, where it was moved to")

@@ -243,7 +243,7 @@ def test_suspended(world: World, wait_for: WaitFor) -> None:
     assert "is held already" in world.does("hold")
     assert "once it is released" in world.does("move")
     assert world.rows == [("Suspended", "other")]
-    assert "it is suspended (held): `muster release w` starts it" in world.explained()
+    assert f"it is suspended (held): `muster release w -n {SPACE}` starts it" in world.explained()
     assert ("once it is released" in world.does("priority")) == ("priority" not in world.kind.refuses)
     world.does("release")
     wait_for(lambda: all_are(world, "Running", "other"), what="it to run where it was moved to")

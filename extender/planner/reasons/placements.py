@@ -179,7 +179,9 @@ def evicted(pods: int, reason: Reason) -> str:
 
 
 evicted_for = "its pods were evicted for {displacer}".format
-runs_again = "{evicted}; its last start was at {at}; `muster history {name}` shows all of its events".format
+runs_again = (
+    "{evicted}; its last start was at {at}; `muster history {name} -n {namespace}` shows all of its events".format
+)
 
 AWAITS_OWNER = "eviction-awaits-owner"
 

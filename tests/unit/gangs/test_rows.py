@@ -273,14 +273,14 @@ def test_jobs_without_a_gang() -> None:
     mine = job("Aborted", **owner("TrainJob", "fit", "trainer.kubeflow.org/v1alpha1"))
     row = only(train_jobs=[suspended], jobs=[mine])
     assert (row.title, row.state, row.queue) == ("TrainJob fit", "Suspended", "q")
-    assert row.reason == "`muster release fit` starts it"
+    assert row.reason == "`muster release fit -n ns` starts it"
     over = {"type": "Failed", "status": "True", "lastTransitionTime": "", "reason": "x", "message": "pod fit-0 failed"}
     failed = train_job("fit", "r", uid="fit", suspend=True, status={"conditions": [over]})
     row = only(
         train_jobs=[failed], jobs=[job("Terminated", **owner("TrainJob", "fit", "trainer.kubeflow.org/v1alpha1"))]
     )
     assert (row.state, row.reason) == ("Failed", "pod fit-0 failed")
-    assert only(jobs=[job("Aborted")]).reason == "`muster release train` starts it"
+    assert only(jobs=[job("Aborted")]).reason == "`muster release train -n ns` starts it"
 
 
 def test_a_gang_whose_pods_cannot_be_created() -> None:
@@ -318,7 +318,7 @@ REFUSED = {"p": (1e10, "exceeded quota: q")}
 
 
 @pytest.mark.parametrize(("job", "more", "state", "reason"), [
-    (plain(suspend=True), {}, "Suspended", "`muster release p` starts it"),
+    (plain(suspend=True), {}, "Suspended", "`muster release p -n ns` starts it"),
     (plain(), {"refusals": REFUSED}, "Waiting", "its pods cannot be created: exceeded quota: q"),
     (plain(), {}, "Waiting", "its pods do not exist yet"),
     (plain(status={"active": 4}), {}, "Waiting", "its gang does not exist yet"),
@@ -364,7 +364,7 @@ def test_a_held_workload_has_a_row(kind: str, spec: JSON, reference: str, wanted
     assert is_held_by_user(one, workload)
     row = only(held=[(one, workload)])
     assert (row.reference, row.state, row.queue, row.wanted) == (reference, "Suspended", "q", wanted)
-    assert row.reason == "`muster release h` starts it"
+    assert row.reason == "`muster release h -n ns` starts it"
     assert only(held=[(one, held(one, spec=spec, annotations={**noted, MOVED_TO: "other"}))]).queue == "other"
     made = owner(one.resource.kind, "h", one.resource.api_version)
     assert only(held=[(one, workload)], groups=[group(metadata=made)]).gang == "podgroup-1"

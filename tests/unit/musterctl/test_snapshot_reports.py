@@ -254,7 +254,8 @@ def test_the_next_job_of_a_job_flow_and_its_refusal(cluster: Any, server: Server
     server.answers["GET /apis/flow.volcano.sh/v1alpha1/namespaces/ns/jobflows/flow"] = (200, found, [])
     asked = cluster("explain", "flow", "-n", "ns")
     assert asked.stderr.splitlines()[-1] == (
-        f"Error: JobFlow flow is Running: {state['message']}; `muster explain` of its Jobs has more: flow-train"
+        f"Error: JobFlow flow is Running: {state['message']}; "
+        "`muster explain JOB -n ns` has more about its Jobs: flow-train"
     )
 
 
@@ -275,7 +276,7 @@ def test_a_held_workload_without_a_gang(cluster: Any, server: Server, path: str,
     assert result.exit_code == 0
     assert result.stdout.splitlines()[:2] == [
         f"{kind} ns/lone",
-        "it is suspended (held): `muster release lone` starts it",
+        "it is suspended (held): `muster release lone -n ns` starts it",
     ]
 
 

@@ -216,7 +216,7 @@ def test_a_held_job_names_the_command_that_releases_it() -> None:
     world.state.on_pod_group(world.state.groups["ns/a"], None)
     [job] = world.state.jobs.values()
     job.status.state.phase, job.status.state.reason = "Aborted", "PodsStopped"
-    assert world.explain("a", "job").summary == "it is suspended (held): `muster release a` starts it"
+    assert world.explain("a", "job").summary == "it is suspended (held): `muster release a -n ns` starts it"
 
 
 def test_a_gang_whose_pods_are_refused() -> None:

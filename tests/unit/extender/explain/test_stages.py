@@ -136,9 +136,11 @@ def test_a_gang_that_runs_again_names_who_displaced_it() -> None:
     world.pod(key, "worker", 0, GPU8, node="node-1", phase="Running")
     at = "2027-01-15T08:00:24Z"
     world.change(own, status={"phase": "Bound", "started": True, "started_at": at})
-    assert world.gang_report("a").details == [
-        f"its pods were evicted for Job ns/b; its last start was at {at}; `muster history a` shows all of its events"
-    ]
+    [detail] = world.gang_report("a").details
+    assert detail == (
+        f"its pods were evicted for Job ns/b; its last start was at {at}; "
+        "`muster history a -n ns` shows all of its events"
+    )
 
 
 @CASES("failed", words=("it failed: 2 of its pods failed",))
