@@ -60,6 +60,7 @@ WITHOUT = {
     ("ExtenderProcess", "_tell"),
     ("Writes", "_again"),  # only whether the planner looks at once, which it may do at any moment
     ("Session", "hooks"),
+    ("Session", "plugins"),
     ("Snapshot", "_rows"),
     ("Planner.cycle", "started"),
     ("Planner.cycle", "arrived"),  # at the barrier, which only planning looks at: it makes no call
