@@ -19,11 +19,13 @@ from extender.explain.clusterdump import READ
 from muster.api.kubeflow.trainer import TRAIN_JOBS
 from muster.api.kubernetes.autoscaling import PROVISIONING_REQUESTS
 from muster.api.kubernetes.core import NAMESPACES, PRIORITY_CLASSES
+from muster.api.kubernetes.reviews import SUBJECT_ACCESS_REVIEWS
 from muster.api.volcano.batch import COMMANDS as COMMAND_KIND
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS
 from muster.api.volcano.scheduling import QUEUES as QUEUE_KIND
 from muster.api.volcano.topology import TOPOLOGIES
+from muster.kube.client import Client
 from muster.kube.errors import NotFound
 from musterctl.app import main
 from musterctl.chart import roles
@@ -123,7 +125,19 @@ def rules_of(rights: Iterable[str]) -> list[JSON]:
     return found
 
 
-def someone(plane: Plane, folder: Path, name: str, rights: Iterable[str]) -> Path:
+def granted(client: Client, name: str, right: str, namespace: str | None) -> bool:
+    """Whether the API server has seen the binding that gives a user this right."""
+    [rule] = rules_of([right])
+    resource, _, subresource = rule["resources"][0].partition("/")
+    about = {"verb": rule["verbs"][0], "group": rule["apiGroups"][0], "resource": resource, "subresource": subresource}
+    spec = {
+        "user": f"system:serviceaccount:{NAMESPACE}:{name}",
+        "resourceAttributes": {**about, "namespace": namespace},
+    }
+    return client.create(SUBJECT_ACCESS_REVIEWS, {"spec": spec}).status.allowed
+
+
+def someone(plane: Plane, folder: Path, name: str, rights: Iterable[str], wait_for: Callable[..., Any]) -> Path:
     """A user with these rights and no others; his kubeconfig."""
     subject, kubeconfig = user(plane, NAMESPACE, folder, name)
     there = [right for right in rights if right != WHOLE]
@@ -134,6 +148,7 @@ def someone(plane: Plane, folder: Path, name: str, rights: Iterable[str]) -> Pat
             space = NAMESPACE if kind == "Role" else None
             plane.client().create(resource, {"metadata": {"name": name}, "rules": rules_of(some)}, space)
             bind(plane, name, subject, kind=kind, everywhere=kind == "ClusterRole")
+            wait_for(lambda some=some, space=space: granted(plane.client(), name, some[-1], space), what="the rights")
     if WHOLE in rights:
         bind(plane, VIEW_CLUSTER, subject, everywhere=True)
     return kubeconfig
@@ -209,7 +224,7 @@ def test_a_command_needs_these_rights_and_no_others(
     rights = given if given == (WHOLE,) else tuple(each for each in given if each != WHOLE)
     name = f"{command.replace(',', '').replace(' ', '-')}-{len(given)}"
     since = audits.length(watched)
-    kubeconfig = someone(watched, tmp_path, name, rights)
+    kubeconfig = someone(watched, tmp_path, name, rights, wait_for)
     prepare(watched, command, len(given), wait_for)
     result = CliRunner().invoke(main, [*typed(command, tmp_path), f"--kubeconfig={kubeconfig}"])
     assert result.exit_code == 0, result.output
