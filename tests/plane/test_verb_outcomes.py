@@ -114,7 +114,7 @@ def test_each_verb_has_the_outcome_of_the_table(
         urgent = job("urgent", namespace, replicas=20, gpus=0)
         urgent["spec"] |= {"queue": queue, "priorityClassName": high}
         client.create(JOBS, urgent, namespace)
-        wait_for(lambda: scene.are(kinds, "Waiting"), PATIENCE_S, "all to be evicted")
+        wait_for(lambda: scene.are(kinds, "Waiting"), PATIENCE_S, lambda: f"all to be evicted: {scene.states()}")
     if condition == "suspended":
         muster("hold", *(f"{kind}/{called(kind)}" for kind in kinds), f"--namespace={namespace}")
         wait_for(lambda: scene.are(kinds, "Suspended"), PATIENCE_S, "all to be held")
