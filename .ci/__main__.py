@@ -68,7 +68,7 @@ def _arguments() -> argparse.Namespace:
 def _foremost(check: Check, turns: dict[str, steps.Step], names: list[str], others: list[str]) -> None:
     """Run `make test` and `make test-slow`, then further steps.
 
-    The further steps are those of `--turns`, or else the commit's own step if time allows.
+    `--turns` names the further steps; by default, they are the commit's own step if time allows.
     """
     check.run_all(_in_time((steps.TEST, steps.TEST_SLOW)))
     if others and check.seconds > steps.LATEST_TURN_S:

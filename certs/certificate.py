@@ -113,7 +113,7 @@ class Pair:
     key_pem: bytes = field(repr=False)
     above: tuple[Certificate, ...] = ()
     """The intermediate authorities that a server presents with its certificate. Muster's own certificates have none;
-    those of another issuer may."""
+    certificates of another issuer may have some."""
 
     def vouched_by(self, trusted: Collection[Certificate]) -> bool:
         """Return True if a client that trusts these certificates accepts this one.

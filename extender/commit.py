@@ -110,21 +110,13 @@ class Committer:
         writes.all("provisioning-request", scaling.withdraw, decided(decisions.WithdrawRequest))
         writes.all("provisioning-request", scaling.request, decided(decisions.RequestNodes))
         for decision in decided(decisions.AnnotateEviction):
-            writes.start(
-                Lane.WORDS,
-                "annotation",
-                decision.pod.uid,
-                partial(scaling.report_eviction, decision),
-                namespace=decision.pod.namespace,
-            )
+            self._write_pod("annotation", decision.pod, partial(scaling.report_eviction, decision))
         for condition in decided(decisions.SetCondition):
-            writes.start(
-                Lane.WORDS,
-                "condition",
-                condition.pod.uid,
-                partial(scaling.report, condition),
-                namespace=condition.pod.namespace,
-            )
+            self._write_pod("condition", condition.pod, partial(scaling.report, condition))
+
+    def _write_pod(self, what: str, pod: PodRecord, write: Callable[[], None]) -> None:
+        """Start a write of a message into a pod."""
+        self.writes.start(Lane.WORDS, what, pod.uid, write, namespace=pod.namespace)
 
     def _release(self, pod: PodRecord, node: str, epoch: int, consumed: Mapping[str, str]) -> None:
         """Pin a pod to its node and remove its gate; `consumed` is the provisioned request that the pod's gang uses."""

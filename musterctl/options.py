@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 import click
 
 from muster.api.base import Resource
-from muster.api.names import EXPECTED_RUNTIME
+from muster.api.names import EXPECTED_RUNTIME, SYSTEM_NAMESPACE
 from muster.resources.runtime import parse_days_s
 from musterctl import completion
 from musterctl.cluster import Where, only_name
@@ -117,6 +117,26 @@ def where_options(command: Command) -> Command:
         command(*args, where=Where(kubeconfig, plane), **more)
 
     return with_options(run, kubeconfig_option, plane_option)
+
+
+def release_options(command: F) -> F:
+    """Add --namespace, --values and --kubernetes-version, with which the chart of a release is rendered."""
+    return with_options(
+        command,
+        click.option(
+            "-n", "--namespace", default=SYSTEM_NAMESPACE, show_default=True, help="Namespace of Muster's pods."
+        ),
+        click.option(
+            "-f",
+            "--values",
+            multiple=True,
+            type=click.Path(exists=True, dir_okay=False, path_type=Path),
+            help="File with values of the release, as `helm get values` prints them; may be given several times.",
+        ),
+        click.option(
+            "--kubernetes-version", help="Version of the cluster, e.g. 1.34.2, which kube-scheduler's image follows."
+        ),
+    )
 
 
 def duration(_: click.Context, param: click.Parameter, value: str | None) -> float | None:

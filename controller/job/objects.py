@@ -92,7 +92,7 @@ class JobObjects:
         name, namespace = owned.manifest["metadata"]["name"], job.metadata.namespace
         of_job = {"namespace": namespace, "ownerReferences": [to_builtins(owner_of(job))]}
         content = {**owned.manifest, "metadata": {**owned.manifest["metadata"], **of_job}}
-        # Read first, so that no keys are generated in vain: RSA keys take long.
+        # Read first, so that keys are generated only if they are needed: generating RSA keys is slow.
         there = get_or_none(self._client, resource, name, namespace) if owned.made_once or owned.keys else None
         found: Object
         if there:

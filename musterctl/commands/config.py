@@ -12,13 +12,13 @@ import yaml
 
 from extender.planner.api import defaults, report_of
 from muster.api.muster.pools import DEFAULT_POOL, LONGEST_NAME, is_pool_name
-from muster.api.names import EXTENDER_HOST, SYSTEM_NAMESPACE
+from muster.api.names import EXTENDER_HOST
 from muster.process.settings import SettingsError
 from musterctl import settings, shards
 from musterctl.chart import files
 from musterctl.chart.files import ExtenderAt
 from musterctl.chart.files import render as rendered
-from musterctl.options import existing_name_option
+from musterctl.options import existing_name_option, release_options
 from musterctl.plane import state
 from musterctl.plane.pki import Pki
 
@@ -193,17 +193,9 @@ def print_defaults(process: str) -> None:
 
 
 @click.command()
-@click.option("-n", "--namespace", default=SYSTEM_NAMESPACE, show_default=True, help="Namespace of Muster's pods.")
-@click.option(
-    "-f",
-    "--values",
-    multiple=True,
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="A file of values, as docs/configuration.md lists them; may be given several times.",
-)
+@release_options
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="One value; may be given several times.")
 @click.option("--set-file", "files", multiple=True, metavar="NAME=FILE", help="One value, from a file.")
-@click.option("--kubernetes-version", help="Version of the cluster, e.g. 1.34.2, which kube-scheduler's image follows.")
 def render(
     namespace: str, values: tuple[Path, ...], settings: tuple[str, ...], files: tuple[str, ...], kubernetes_version: str
 ) -> None:

@@ -11,13 +11,12 @@ import yaml
 from muster.api.base import Resource
 from muster.api.kubernetes.apps import DAEMON_SETS, DEPLOYMENTS
 from muster.api.kubernetes.core import CONFIG_MAPS
-from muster.api.names import SYSTEM_NAMESPACE
 from muster.crds.files import facts_of
 from muster.crds.growth import added, taken_back
 from muster.kube.client import Client
 from musterctl.chart.files import CRDS, document, render
 from musterctl.cluster import Where, failing_as, whole
-from musterctl.options import where_options
+from musterctl.options import release_options, where_options
 from musterctl.plane.machine import LocalError
 
 JSON = dict[str, Any]
@@ -35,15 +34,7 @@ def upgrade() -> None:
 
 
 @upgrade.command()
-@click.option("-n", "--namespace", default=SYSTEM_NAMESPACE, show_default=True, help="Namespace of Muster's pods.")
-@click.option(
-    "-f",
-    "--values",
-    multiple=True,
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="The values of the release, as `helm get values` prints them; may be given several times.",
-)
-@click.option("--kubernetes-version", help="Version of the cluster, e.g. 1.34.2.")
+@release_options
 @where_options
 def check(namespace: str, values: tuple[Path, ...], kubernetes_version: str | None, where: Where) -> None:
     """Compares CRDs, settings and flags with this version (alpha).

@@ -82,14 +82,14 @@ class Computed(NamedTuple):
     counts: tuple[ReplicatedJobStatus, ...] = ()
 
     def with_counts(self, others: Iterable[ReplicatedJobStatus]) -> list[ReplicatedJobStatus]:
-        """Return `others` with computed counts in place of those of the same name, then all other computed counts."""
+        """Return `others` with each count replaced by the computed count of the same name; append all other ones."""
         left = {each.name: each for each in self.counts}
         known = [left.pop(each.name, each) for each in others]
         return [*known, *left.values()]
 
 
 def of_job_set(job_set: JobSet | None) -> Computed:
-    """Return the end and the counts of a JobSet, which are also those of its TrainJob."""
+    """Return the end and the counts of a JobSet; its TrainJob has the same end and counts."""
     if job_set is None:
         return Computed()
     return Computed(_end_of(job_set.status.conditions, ENDS), tuple(job_set.status.replicated_jobs_status))
