@@ -212,7 +212,7 @@ class Plane:
         return trouble_at(self.commandlines.url(port, scheme=scheme) + "/readyz", self._pki.ca_file)
 
     def _start(self, names: Collection[str], report: Report) -> None:
-        """Start those of these parts that the plane has, and wait until they are ready."""
+        """Start the given parts that the plane has, and wait until they are ready."""
         for name in self._launch(names):
             report(name)
             self.wait_ready(name)

@@ -127,7 +127,7 @@ class Rotation:
         self._now[why.gang.uid] = shape, why
 
     def end(self) -> None:
-        """End the cycle: the recorded results become those of the last cycle."""
+        """End the cycle: the recorded results become the results of the last cycle."""
         self._before, self._now = self._now, {}
         self._parts = {
             namespace: 1 + number // (MANY // 2) for namespace, number in self._seen.items() if number > MANY

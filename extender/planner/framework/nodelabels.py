@@ -97,7 +97,7 @@ class NodeLabels:
         return known.codes, len(known.values)
 
     def there(self, columns: Columns) -> Mask:
-        """Return the mask of those of these columns that belong to an existing node."""
+        """Return a mask of these columns: True where the column belongs to an existing node."""
         return self._of(_NAME).codes[columns] >= 0
 
     def having(self, requirement: LabelSelectorRequirement, columns: Columns, key: str | None = None) -> Mask:

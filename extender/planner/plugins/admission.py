@@ -67,7 +67,7 @@ class Overcommit(PlainPlugin):
     """Admission of gangs as long as all admitted gangs together fit into a multiple of the nodes' unused resources.
 
     The multiple is 1.2 by default. As in Volcano, it is also 1.2 if a factor below 1 is configured. Only resources that
-    the gang needs are compared. The resources of pods on nodes count as used, and not also as those of an admitted
+    the gang needs are compared. The resources of pods on nodes count as used, but not again as resources of an admitted
     gang. Gangs that may be evicted for the new gang are not counted.
     """
 

@@ -50,7 +50,7 @@ class FailedMembers:
 
 
 def entries_of(gang: GangView, remembered: Mapping[str, tuple[AvoidedNode, ...]]) -> dict[str, AvoidedNode]:
-    """Return the avoided nodes, by name, from the Placement of the gang and from that of its previous PodGroup."""
+    """Return the avoided nodes, by name, from the Placements of the gang's present and previous PodGroups."""
     own = gang.placement.status.avoided if gang.placement else ()
     return {each.node: each for each in (*remembered.get(gang.key, ()), *own)}
 

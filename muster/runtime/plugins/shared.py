@@ -35,7 +35,7 @@ def reserved(info: Info, names: Sequence[str]) -> Findings:
 
 
 def yielding(info: Info, variables: Variables) -> Variables:
-    """Return those of the variables that the TrainJob does not set itself.
+    """Return the variables that the TrainJob does not set itself.
 
     A value that the user sets takes precedence, unless it was rejected as an error.
     """
