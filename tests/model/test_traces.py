@@ -8,8 +8,13 @@ from typing import Any
 
 import msgspec
 import pytest
+from builders import manifests
 from interleavings.replay import Replayed, replay, who
-from interleavings.trace import Entry, read
+from interleavings.trace import Asked, Entry, read
+
+from muster.api.kubernetes.core import NODES, PODS
+from muster.api.muster.placement import PLACEMENTS
+from muster.api.volcano.scheduling import POD_GROUPS
 
 KEPT = sorted((Path(__file__).parent / "traces").glob("*.jsonl.gz"))
 
@@ -118,3 +123,55 @@ def test_a_member_that_is_bound_alone(entries: list[Entry]) -> None:
     several = next(places for places in sizes.values() if len(places) > 1)
     kept = [entry for at, entry in enumerate(entries) if at not in several[1:] and entry.what != "STARTED"]
     assert "members are there" in failed(kept).failure
+
+
+EXTENDER = Asked("system:serviceaccount:muster-system:muster-scheduler", "muster-extender", "create", "b", "ns")
+CONTROLLER = Asked("system:serviceaccount:muster-system:muster-controller", "muster-controller", "", "a-0", "ns")
+
+
+def planned(gang: str, *nodes: str, of: str = "") -> dict[str, Any]:
+    """An active placement of one member per node."""
+    return manifests.placement(gang, {"worker": nodes}, gang_uid=of, phase="Binding", status={"started": True})
+
+
+def member(gang: str, node: str = "", rank: int = 0, uid: str = "", **more: Any) -> dict[str, Any]:
+    """A member of a gang; it needs all GPUs of a node."""
+    name = f"{gang}-{rank}"
+    more |= {"limits": {"nvidia.com/gpu": 1}, "task": "worker", "index": rank, "uid": uid or name, "version": "1"}
+    return manifests.pod(name, node=node, gang=gang, **more)
+
+
+def by_controller(verb: str, what: str, pod: dict[str, Any]) -> Entry:
+    """A change of a pod by the controller."""
+    return Entry(PODS.plural, what, pod, by=msgspec.structs.replace(CONTROLLER, verb=verb))
+
+
+PLAN_B = Entry(PLACEMENTS.plural, "ADDED", planned("b", "n"), by=EXTENDER)
+ENDED = member("a", "n", phase="Succeeded")
+DELETED, AGAIN = by_controller("delete", "DELETED", ENDED), by_controller("create", "ADDED", member("a", uid="again"))
+TWICE = "node n is planned for more members than it has nvidia.com/gpu for"
+
+
+@pytest.mark.parametrize(
+    ("first", "of", "changes", "finding"),
+    [
+        (member("a", "n"), "", [PLAN_B], TWICE),
+        (ENDED, "", [PLAN_B, DELETED], ""),
+        (ENDED, "", [DELETED, PLAN_B], ""),
+        (ENDED, "", [DELETED, AGAIN, PLAN_B], TWICE),
+        (ENDED, "", [DELETED, AGAIN, by_controller("delete", "DELETED", AGAIN.object), PLAN_B], TWICE),
+        (member("a", "n", phase="Failed"), "", [by_controller("delete", "DELETED", member("a", "n")), PLAN_B], TWICE),
+        (member("a"), "", [PLAN_B], TWICE),
+        (member("a"), "an earlier PodGroup", [PLAN_B], ""),
+    ],
+)
+def test_a_node_is_planned_for_two_gangs(first: dict[str, Any], of: str, changes: list[Entry], finding: str) -> None:
+    """The place of a member that has succeeded is free, also when a Job that restarts has deleted its pod."""
+    listed = [
+        *((NODES, manifests.node(name, gpus=1)) for name in "nm"),
+        *((POD_GROUPS, manifests.pod_group(gang, uid=f"uid-{gang}")) for gang in "ab"),
+        *((PODS, pod) for pod in (first, member("a", "m", 1), member("b"))),
+        (PLACEMENTS, planned("a", "n", "m", of=of)),
+    ]
+    found = replay([*(Entry(kind.plural, "LISTED", one) for kind, one in listed), *changes])
+    assert found.failure.partition(" (")[0] == finding

@@ -4,7 +4,7 @@ Small worlds and recorded ones (`interleavings.replay`) are judged by the same f
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Protocol
 
 import msgspec
@@ -43,6 +43,10 @@ class Moment(Protocol):
     @property
     def extender(self) -> At:
         """The requests of the extender that are not answered."""
+
+    @property
+    def done(self) -> Collection[tuple[str, Slot | None]]:
+        """PodGroup's UID and slot of each deleted pod that had succeeded, where a Job deletes such pods."""
 
 
 def safe(before: World, step: Step, after: World) -> str | None:
@@ -104,7 +108,8 @@ def _gang_key(pod: Stored) -> tuple[str, str] | None:
     return (pod.meta.get("namespace", ""), name) if name else None
 
 
-def _slot(pod: Stored) -> Slot | None:
+def slot_in(pod: Stored) -> Slot | None:
+    """A pod's slot in its gang."""
     return slot_of(pod.as_(Pod).metadata)
 
 
@@ -161,7 +166,7 @@ def _overcommitted(_: Moment, world: Moment) -> str | None:
 def _planned_twice(_: Moment, world: Moment) -> str | None:
     """What active placements promise on a node, each to one member, is no more than it has.
 
-    A member that has ended has left its place, and a victim is to leave it.
+    A member that has ended has left its place, also after its deletion, and a victim is to leave it.
     """
     active = [each for each in _placements(world.api) if each.status.phase in ACTIVE]
     victims = {victim.uid for placement in active for victim in placement.spec.victims}
@@ -172,13 +177,14 @@ def _planned_twice(_: Moment, world: Moment) -> str | None:
     promised: dict[str, Vector] = {}
     for placement in active:
         key = placement.metadata.namespace, placement.metadata.name
-        if world.api.find(POD_GROUPS, *key) is None:
+        group, uid = world.api.find(POD_GROUPS, *key), placement.spec.pod_group_uid
+        if group is None or group.meta["uid"] != uid:
             continue
-        mine = {pod.once(_slot): pod for pod in members.get(key, ())}
+        mine = {pod.once(slot_in): pod for pod in members.get(key, ())}
         alike = {slot.pod_set if slot else DEFAULT_POD_SET: pod for slot, pod in mine.items()}
         for slot, node in slots_of(placement):
             pod = mine.get(slot)
-            gone = pod is not None and (pod.status.get("phase") in _OVER or pod.meta["uid"] in victims)
+            gone = (uid, slot) in world.done if pod is None else _leaves(pod, victims)
             like = pod or alike.get(slot.pod_set)
             if node and like is not None and not gone:
                 promised[node] = add(promised.get(node, {}), like.once(_amounts))
@@ -188,15 +194,19 @@ def _planned_twice(_: Moment, world: Moment) -> str | None:
     return None
 
 
+def _leaves(pod: Stored, victims: Collection[str]) -> bool:
+    return pod.status.get("phase") in _OVER or pod.meta["uid"] in victims
+
+
 def _seats(_: Moment, world: Moment) -> str | None:
     seats = Counter(
-        (gang_key(pod), pod.once(_slot))
+        (gang_key(pod), pod.once(slot_in))
         for pod in world.api.all(PODS)
         if pod.spec.get("nodeName")
         and pod.status.get("phase") not in _OVER
         and not pod.meta.get("deletionTimestamp")
         and gang_key(pod) is not None
-        and pod.once(_slot) is not None
+        and pod.once(slot_in) is not None
     )
     for (gang, slot), count in seats.items():
         if count > 1 and gang is not None and slot is not None:
@@ -226,7 +236,7 @@ def _stale(world: Moment, request: Request) -> str | None:
         return f"{request.name} is bound without a placement"
     if str(placement.spec.epoch) != body["annotations"][names.EPOCH] or placement.status.phase not in ACTIVE:
         return f"{request.name} is bound by epoch {body['annotations'][names.EPOCH]}, which is over"
-    slot = pod.once(_slot)
+    slot = pod.once(slot_in)
     nodes = {node for _, node in slots_of(placement)} if slot is None else {node_of(placement, slot.pod_set, slot.rank)}
     return None if body["node"] in nodes else f"{request.name} is bound to {body['node']}, which is not its node"
 

@@ -6,7 +6,7 @@ carried out, and those before which had not yet been answered, or not for longer
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import NamedTuple
@@ -19,6 +19,7 @@ from interleavings.automaton import At
 from interleavings.trace import KINDS, Asked, Entry
 from muster.api import names
 from muster.api.kubernetes.core import NODES, PODS
+from muster.api.muster.gang import Slot
 from muster.api.muster.placement import PLACEMENTS
 from muster.api.muster.pools import is_musters
 from muster.api.volcano.scheduling import POD_GROUPS
@@ -67,6 +68,7 @@ class Known(NamedTuple):
     api: Api
     late: tuple[str, tuple[Event, ...]] | None = None
     extender: At = At(b"", (), may_cycle=True, next_s=None)
+    done: Collection[tuple[str, Slot | None]] = frozenset()
 
 
 @dataclass
@@ -111,6 +113,8 @@ class _Replay:
         """Each entry that changed something that the extender acts on, with the objects before it."""
         self._begun: set[tuple[str, str, float]] = set()
         """Deletions, evictions and bindings of which the first change has been seen."""
+        self._done: set[tuple[str, Slot | None]] = set()
+        """PodGroup's UID and slot of each deleted pod that had succeeded."""
         self._binds = [
             (at, entry.by)
             for at, entry in enumerate(entries)
@@ -155,7 +159,7 @@ class _Replay:
         if entry.kind in {_PLACEMENTS, _GROUPS, _PODS}:
             self._moments.append((self.before, entry))
         for check in properties.ALWAYS:
-            if why := check(Known(self.before), Known(self.api)):
+            if why := check(Known(self.before), Known(self.api, done=self._done)):
                 return why
         return None
 
@@ -164,8 +168,17 @@ class _Replay:
         if entry.what == "DELETED":
             known = self._known(entry)
             self.api = self.api if known is None else self.api.without(resource, known)[0]
+            if known is not None and resource is PODS:
+                self._note_end(known)
         else:
             self.api, _, _ = self.api.put(resource, entry.object, keep_version=True)
+
+    def _note_end(self, pod: Stored) -> None:
+        gang = properties.gang_key(pod)
+        group = self.api.find(POD_GROUPS, *gang) if gang else None
+        if group is not None:
+            place = group.meta["uid"], properties.slot_in(pod)
+            (self._done.add if pod.status.get("phase") == "Succeeded" else self._done.discard)(place)
 
     def _known(self, entry: Entry) -> Stored | None:
         meta = entry.object["metadata"]

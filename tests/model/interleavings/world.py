@@ -8,7 +8,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import msgspec
 
@@ -20,6 +20,7 @@ from interleavings.process import Call
 from muster.api import names
 from muster.api.base import Resource
 from muster.api.kubernetes.core import NODES, PODS
+from muster.api.muster.gang import Slot
 from muster.api.muster.placement import PLACEMENTS
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
@@ -83,6 +84,9 @@ class World:
     """Gangs that were deleted."""
     ended: tuple[str, ...] = ()
     """Gangs that were removed when they had ended."""
+
+    done: ClassVar[frozenset[tuple[str, Slot | None]]] = frozenset()
+    """Not noted here: in a small world, no gang takes the place of a succeeded member of a Job that restarts."""
 
     @property
     def absent(self) -> tuple[str, ...]:
