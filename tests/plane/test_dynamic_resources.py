@@ -149,19 +149,10 @@ def two_nodes_of_two(drivers: Drivers) -> None:
         drivers.publish(node, {"name": "d0"}, {"name": "d1"})
 
 
-def known_to_kube_scheduler(drivers: Drivers, wait_for: WaitFor) -> None:
-    """kube-scheduler's caches have the new slices: under load they come seconds after the extender's."""
-    drivers.gang("probe", 1, template="one")
-    wait_for(lambda: drivers.runs("probe"), AT_ONCE_S, "the first pod with a device to run")
-    drivers.client.delete(JOBS, "probe", drivers.namespace)
-    wait_for(lambda: not drivers.allocated() and not drivers.epochs(), AT_ONCE_S, "its device and placement to go")
-
-
 def test_a_gang_of_one_device_each_fills_the_nodes_that_have_them(drivers: Drivers, wait_for: WaitFor) -> None:
     """At the first attempt, and every device is given once."""
     two_nodes_of_two(drivers)
     drivers.template("one")
-    known_to_kube_scheduler(drivers, wait_for)
     drivers.gang("a", 4, template="one")
     wait_for(lambda: drivers.runs("a"), AT_ONCE_S, "the gang to run")
     assert drivers.nodes("a") == {"node-0001": 2, "node-0002": 2}

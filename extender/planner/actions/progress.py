@@ -38,6 +38,8 @@ CHECK_INTERVAL_S = 1.0
 """Time after which an unchanged placement is checked again, because of its deadline."""
 AVOID_S = 60.0
 """Time for which a gang's placements avoid a node that rejected one of its members."""
+RETRIED_S = 10.0
+"""Time for which a refusal of a pod with device claims is ignored; longer than a watch can be delayed."""
 ORPHAN_AGE_S = 10.0
 """Age after which a pinned pod without a placement is deleted; longer than a watch can be delayed."""
 
@@ -70,6 +72,9 @@ class TrackPlacements:
         self._half_since: dict[str, float] = {}
         """Maps an incomplete gang's UID to the time when it became incomplete, or of its last eviction, in seconds
         since the epoch."""
+        self._refused_since: dict[str, float] = {}
+        """Maps the UID of a gang that has refused pods with device claims to the time of the first refusal, in seconds
+        since the epoch."""
         self._checks: dict[str, _Check] = {}
         """Maps a gang's key to its last check, if that check led to no decision."""
 
@@ -97,15 +102,26 @@ class TrackPlacements:
     def _track(self, session: Session, gang: GangView) -> None:
         if not gang.incomplete:
             self._half_since.pop(gang.uid, None)
+        retried = self._retried(session, gang)
         if gang.at_rest:
             return
         drop_strays(session, gang)
         if gang.active:
-            _follow(session, gang)
+            _follow(session, gang, retried=retried)
         elif gang.outgrew_minimum and gang.placement:
             session.decide(decisions.ClosePlacement(gang, "Bound", reason_of(gang.placement.status.message)))
         if gang.incomplete and not awaiting_placement(gang):
             self._limit(session, gang)
+
+    def _retried(self, session: Session, gang: GangView) -> bool:
+        """Return True if kube-scheduler has only just refused pods with device claims.
+
+        kube-scheduler may receive devices, and the end of other claims, later than Muster, and then retries the pods.
+        """
+        if not (gang.active and any(pod.refused and pod.claims for pod in gang.pods)):
+            self._refused_since.pop(gang.uid, None)
+            return False
+        return session.now < self._refused_since.setdefault(gang.uid, session.now) + RETRIED_S
 
     def _limit(self, session: Session, gang: GangView) -> None:
         """Evict all members of a gang that has stayed below its minimum for too long."""
@@ -137,8 +153,11 @@ def _half_since(gang: GangView, now: float) -> float:
     return min(max(bound, readable_time(gang.created) or bound), now)
 
 
-def _follow(session: Session, gang: GangView) -> None:
-    """Close one active placement, or remove the gates of pods that wait for the placement."""
+def _follow(session: Session, gang: GangView, *, retried: bool) -> None:
+    """Close one active placement, or remove the gates of pods that wait for the placement.
+
+    With `retried`, refusals of pods with device claims are ignored.
+    """
     placement = gang.placement
     if placement is None:
         return
@@ -147,7 +166,7 @@ def _follow(session: Session, gang: GangView) -> None:
         for slot, node, pod_set in gang.placed_slots()
     ]
     if placement.spec.victims:
-        why = _failure(session, gang, placement, missing) or make_room(
+        why = _failure(session, gang, placement, missing, retried=retried) or make_room(
             session, gang, placement, {each.slot: each.node for each in missing}
         )
         if why:
@@ -156,7 +175,7 @@ def _follow(session: Session, gang: GangView) -> None:
     if not missing:
         session.decide(decisions.ClosePlacement(gang, "Bound", reasons.placements.bound(members=gang.taken)))
         return
-    why = _failure(session, gang, placement, missing)
+    why = _failure(session, gang, placement, missing, retried=retried)
     if why:
         give_up(session, gang, placement, why)
         return
@@ -200,11 +219,14 @@ def _held(session: Session, gang: GangView, placement: Placement, missing: list[
     return held if some_to_come else set()
 
 
-def _failure(session: Session, gang: GangView, placement: Placement, missing: list[_Missing]) -> Reason | None:
+def _failure(
+    session: Session, gang: GangView, placement: Placement, missing: list[_Missing], *, retried: bool
+) -> Reason | None:
     """Return why the placement cannot be carried out; None if it can."""
     good: tuple[str, PodClass | None] | None = None  # pods with neighbouring ranks mostly have the same class
     for slot, node, pod_set, pod in missing:
-        if pod and pod.refused and pod.pin and pod.epoch == placement.spec.epoch and not pod.shares_claims:
+        refused = pod and pod.refused and pod.pin and pod.epoch == placement.spec.epoch
+        if pod and refused and not (pod.shares_claims or (retried and pod.claims)):
             if not pod.cls.neighbours:  # otherwise pods that this pod's affinity rules need may still be missing
                 session.avoided.setdefault(gang.key, set()).add(node)
             return reasons.placements.refused(pod=pod.name, node=node)

@@ -201,9 +201,9 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     monkeypatch.setattr(world, "looked", looked, raising=False)
     follow = progress._follow
 
-    def count(session: Session, gang: GangView) -> None:
+    def count(session: Session, gang: GangView, *, retried: bool) -> None:
         looked.append(gang.key)
-        follow(session, gang)
+        follow(session, gang, retried=retried)
 
     monkeypatch.setattr(progress, "_follow", count)
     world.plan()

@@ -12,6 +12,7 @@ from msgspec import structs
 
 from extender.placements import _assume, new_requests
 from extender.planner.actions.allocate import Allocate
+from extender.planner.actions.progress import RETRIED_S
 from extender.planner.fairshare.allocations import Accounts
 from extender.planner.framework import decisions
 from extender.planner.framework.statement import Statement
@@ -88,15 +89,27 @@ def test_shared_claims_of_two_gangs_take_different_devices() -> None:
     assert "2 too few devices of class gpu" in waiting(world.plan())["c"][1]
 
 
-@pytest.mark.parametrize(("use", "given_up"), [(claim_use("both"), 0), (template_use("one"), 1)])
-def test_a_refusal_while_a_shared_claim_gets_its_devices_means_nothing(use: dict[str, Any], given_up: int) -> None:
-    """kube-scheduler tries such a pod again by itself; any other refusal ends the placement."""
+@pytest.mark.parametrize(("use", "refused", "abandoned"), [
+    (claim_use("both"), {0: True}, []),
+    (template_use("one"), {0: True}, [RETRIED_S]),
+    (template_use("one"), {0: True, 5: False}, []),
+    (template_use("one"), {0: True, 5: False, 6: True}, [6 + RETRIED_S]),
+])  # fmt: skip
+def test_kube_scheduler_retries_pods_with_claims(
+    use: dict[str, Any], refused: dict[int, bool], abandoned: list[float]
+) -> None:
+    """Any other refusal ends the placement at once; one while a shared claim gets its devices means nothing."""
     world = ones(1, 2)
     world.claim("both", asks(exactly("gpu", 2)))
     key = world.gang("a", {"worker": (2, CPU)}, spec=use)
     assert where(world.plan()) == {"a": ["node-0"] * 2}
-    world.member(key, 0, use, pin="node-0", refused=True)
-    assert len(of(world.session(world.progress), decisions.ClosePlacement)) == given_up
+    found, began = [], world.now
+    for passed_s in range(20):
+        world.now = began + passed_s
+        if passed_s in refused:
+            world.member(key, 0, use, pin="node-0", refused=refused[passed_s])
+        found += [passed_s] * len(of(world.session(world.progress), decisions.ClosePlacement))
+    assert found[:1] == abandoned
 
 
 def test_a_claim_of_a_whole_gang_counts_once_and_counts() -> None:
