@@ -37,30 +37,34 @@ class ControllerSettings(Settings, frozen=True, kw_only=True):
     lease_duration_s: Annotated[float, Meta(ge=1, le=3600)] = field(name="leaseDuration", default=15.0)
     """Seconds until a dead leader is replaced. A leader gives up after two thirds of this time without a renewal."""
     shipped: str | None = None
-    """Folder with queues and runtimes (YAML files) to apply; objects that users have changed are kept. None: no
-    folder."""
+    """Folder with queues and runtimes (YAML files) to apply; objects that users have changed are kept. If None, the
+    controller applies none.
+    """
     report_port: Port = 0
-    """HTTPS port where trainers report their progress; 0 disables reports. A report port requires the next four fields.
+    """HTTPS port where trainers report their progress; 0 disables reports. A report port requires `reportUrl`,
+    `reportCertFile`, `reportKeyFile` and `reportCaFile`.
     """
     report_url: str = ""
     """URL of the report port for pods, e.g. https://muster-reports.muster-system.svc."""
     report_cert_file: str = ""
     """Certificate (PEM) of the report port; a new file takes effect with the next connection."""
     report_key_file: str = ""
-    """Private key (PEM) of this certificate."""
+    """Private key (PEM) of the report port's certificate."""
     report_ca_file: str = ""
     """Authorities (PEM) of the report port's certificate, which pods receive. Changes of the file take effect at once;
     TrainJobs wait until the file exists."""
     cert_secret: str = ""
     """Secret with the webhook's certificates, in the namespace of the Lease (docs/certificates.md). With a report port,
-    the Secret also contains the certificate of the status server (reports.crt, reports.key). Empty: certificates are
+    the Secret also contains the certificate of the status server (reports.crt, reports.key). If empty, certificates are
     provided as files."""
     cert_issuer: Literal["own", "external"] = "own"
-    """Issuer of these certificates: the controller, or an external issuer such as cert-manager, which the controller
-    monitors.
+    """Issuer of the certificates in `certSecret`: the controller, or an external issuer such as cert-manager, which the
+    controller monitors.
     """
     cert_ca_file: str = ""
-    """Additional authorities (PEM) for the caBundles, e.g. the next one before a change of the issuer. Empty: none."""
+    """Additional authorities (PEM) for the caBundles, e.g. the next one before a change of the issuer. If empty, there
+    are none.
+    """
     cert_dns_name: tuple[str, ...] = ()
     """Host names or addresses of the webhook, as in the webhook configurations. If this setting changes, a new
     certificate is issued."""
@@ -72,7 +76,7 @@ class ControllerSettings(Settings, frozen=True, kw_only=True):
     fix problems with the renewal.
     """
     cert_authority_lifetime: str = "8760h"
-    """Lifetime of an authority; it is replaced after two thirds of this time."""
+    """Lifetime of an authority, which is replaced after two thirds of this time."""
     train_jobs_as: Literal["Job", "JobSet"] = "Job"
     """Kind that the controller creates for TrainJobs: Volcano Jobs, or a JobSet if its CRD and controller are
     installed. The webhook must have the same value."""
@@ -87,8 +91,8 @@ class ControllerSettings(Settings, frozen=True, kw_only=True):
     or not at all. The webhook must have the same value. Not for a kube-scheduler that also serves other pods."""
     traces_endpoint: str = ""
     """URL of a collector for OTLP over HTTP, e.g. http://collector.observability.svc:4318, which gets a trace for each
-    gang (docs/operations.md). Requires `muster[tracing]`. Empty: the variable OTEL_EXPORTER_OTLP_ENDPOINT, or else no
-    traces."""
+    gang (docs/operations.md). Requires `muster[tracing]`. If empty, the variable OTEL_EXPORTER_OTLP_ENDPOINT is used;
+    without it, there are no traces."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """Lowest level that is logged, as JSON on standard error."""
 

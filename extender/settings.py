@@ -29,11 +29,11 @@ class ExtenderSettings(Settings, frozen=True, kw_only=True):
     port: Port = 9444
     """Port of the verbs that kube-scheduler calls; on loopback, because both run in the same pod."""
     cert_file: str = ""
-    """The extender's certificate (PEM). With this field and the next two, the extender serves its verbs over TLS 1.3,
-    and only to clients with a certificate. A new file takes effect with the next connection. If empty, plain HTTP is
-    served, on loopback only."""
+    """The extender's certificate (PEM). With `certFile`, `keyFile` and `clientCaFile`, the extender serves its verbs
+    over TLS 1.3, and only to clients with a certificate. A new file takes effect with the next connection. If empty,
+    plain HTTP is served, on loopback only."""
     key_file: str = ""
-    """The certificate's key (PEM)."""
+    """Private key of the extender's certificate (PEM)."""
     client_ca_file: str = ""
     """Authorities (PEM) of kube-scheduler's client certificate. These authorities must not sign certificates for other
     clients, because every client with such a certificate may call the extender."""
@@ -58,8 +58,8 @@ class ExtenderSettings(Settings, frozen=True, kw_only=True):
     kubelet."""
     staleness_grace_s: float = field(name="stalenessGrace", default=DEFAULTS.staleness_grace_s)
     """Seconds that a started gang may lack members before the action stalegangeviction evicts the rest, so that the
-    gang starts again as a whole. A negative value means that this never happens. The time should be long enough for the
-    gang's controller to re-create the missing pods."""
+    gang starts again as a whole. With a negative value, no gang is evicted for missing members. The time should be long
+    enough for the gang's controller to re-create the missing pods."""
     growth_delay_s: Seconds = field(name="growthDelay", default=DEFAULTS.growth_delay_s)
     """Seconds after its start during which a gang gets no pods above its minimum, so that waiting gangs come before
     surplus members."""
@@ -76,7 +76,7 @@ class ExtenderSettings(Settings, frozen=True, kw_only=True):
     minus removes a built-in key."""
     node_fault_grace_s: Seconds = field(name="nodeFaultGrace", default=DEFAULTS.node_fault_grace_s)
     """Seconds to wait for a node that is not ready before its gangs are repaired, because nodes often recover. The
-    annotation `muster.dev/node-fault-grace` of a gang overrides this."""
+    annotation `muster.dev/node-fault-grace` of a gang overrides this time."""
     fault_stop: Part = DEFAULTS.fault_stop
     """Fraction of all nodes: while at least this fraction, and more than two nodes, are suspect or not ready, Muster
     repairs nothing. kube-controller-manager stops its evictions in a zone at the same fraction."""

@@ -21,14 +21,15 @@ class HistorySettings(Settings, frozen=True, kw_only=True):
     status_port: Port = 8084
     """HTTP port of /metrics, /healthz and /readyz."""
     database: str = ""
-    """URL of the store: sqlite:////folder/history.db or postgresql://user@host:5432/database. Empty: the memory of the
-    process; the data is lost when the process ends."""
+    """URL of the store: sqlite:////folder/history.db or postgresql://user@host:5432/database. If empty, the data is
+    kept in memory, and is lost when the process ends.
+    """
     durable: bool = True
     """Whether the store outlives the pod; false if its volume is deleted with the pod (metric
     `muster_history_durable`).
     """
     database_file: str = ""
-    """File that contains the URL, for a URL with a password."""
+    """File that contains the store's URL, for a URL with a password."""
     keep_days: Annotated[int, Meta(ge=1, le=36500)] = 90
     """Days for which every gang and each of its members is stored. Older days are aggregated into usage per day."""
     keep_usage_days: Annotated[int, Meta(ge=1, le=36500)] = 1100

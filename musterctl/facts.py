@@ -210,7 +210,7 @@ FACTS: Final[dict[str, Callable[[], str]]] = {
     "default-configuration": lambda: f"\n\n```yaml\n{planner.defaults()}```\n\n",
     "default-plugins": lambda: _code(each.name for tier in planner.SchedulerConfig().tiers for each in tier.plugins),
     "expiry": lambda: _plain(planner.ReservationRules().expiry_s / _HOUR_S, "hours"),
-    "features": lambda: _table(("feature", "maturity", "since", "switched off by", "page"), map(_feature, FEATURES)),
+    "features": lambda: _table(("feature", "maturity", "since", "how to disable", "page"), map(_feature, FEATURES)),
     "hooks": lambda: _table(*planner.hook_table()),
     "foreign-keys": lambda: _table(("label or annotation", "effect", "what to use in its place"), foreign.rows()),
     "framework-variables-reserved": _reserved,

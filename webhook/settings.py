@@ -28,14 +28,15 @@ class WebhookSettings(Settings, frozen=True, kw_only=True):
     and neither lists queues nor quotes quotas (docs/security.md)."""
     wait_for_ca_bundles: bool = False
     """Whether a new replica becomes ready only when the webhook configurations trust its certificate. The webhook then
-    needs the right to list and watch them. Without it, a change of the issuer can refuse reviews for a few seconds."""
+    needs the right to list and watch them. If false, a change of the issuer can refuse reviews for a few seconds."""
     mark_pods: bool = False
     """Whether to mark the pods that Muster places with the resources muster.dev/member and muster.dev/binding, for a
     kube-scheduler that also serves other pods. Muster's own kube-scheduler calls the extender for each pod, so its pods
     need no such resources."""
     config: str | None = None
-    """File with resource groups, in the YAML format of Volcano's admission. The file is read once, at startup. None: no
-    groups."""
+    """File with resource groups, in the YAML format of Volcano's admission. The file is read once, at startup. If None,
+    there are no resource groups.
+    """
     train_jobs_as: Literal["Job", "JobSet"] = "Job"
     """Kind that the controller creates for TrainJobs; the webhook refuses fields that this kind does not support."""
     accelerators: tuple[str, ...] = ()
@@ -51,8 +52,8 @@ class WebhookSettings(Settings, frozen=True, kw_only=True):
     """
     traces_endpoint: str = ""
     """URL of a collector for OTLP over HTTP, e.g. http://collector.observability.svc:4318, which gets a trace for each
-    gang (docs/operations.md). Requires `muster[tracing]`. Empty: the variable OTEL_EXPORTER_OTLP_ENDPOINT, or else no
-    traces."""
+    gang (docs/operations.md). Requires `muster[tracing]`. If empty, the variable OTEL_EXPORTER_OTLP_ENDPOINT is used;
+    without it, there are no traces."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """Lowest level that is logged, as JSON on standard error. `debug` logs a line for each review."""
 

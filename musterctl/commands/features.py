@@ -23,38 +23,38 @@ class Feature(Struct, frozen=True):
     name: str
     maturity: Maturity
     off: str
-    """The setting that switches the feature off, or on if it is off by default; settings are in back quotes."""
+    """How to switch the feature off, or on if it is off by default; settings are in back quotes."""
     page: str
     """The page in docs and its heading that describe the feature."""
     since: str = "0.1.0"
 
 
 FEATURES: Final = (
-    Feature("gangs", "stable", "label `muster.dev/managed: false` of pods or their namespace", "concepts.md"),
-    Feature("Volcano Jobs, CronJobs and JobFlows", "stable", "`controller.enabled: false`", "jobs.md"),
-    Feature("queues and fair shares", "stable", "configuration without plugin `proportion`", "queues.md"),
-    Feature("job plugins", "stable", "none in a Job, or `controller.enabled: false`", "jobs.md"),
-    Feature("environment of frameworks", "beta", "no label `muster.dev/framework`", "frameworks.md"),
-    Feature("TrainJobs", "beta", "their CRDs in `crds.exclude`, `runtimes.enabled: false`", "trainjobs.md"),
+    Feature("gangs", "stable", "label pods or their namespace `muster.dev/managed: false`", "concepts.md"),
+    Feature("Volcano Jobs, CronJobs and JobFlows", "stable", "set `controller.enabled: false`", "jobs.md"),
+    Feature("queues and fair shares", "stable", "configure no plugin `proportion`", "queues.md"),
+    Feature("job plugins", "stable", "list none in a Job, or set `controller.enabled: false`", "jobs.md"),
+    Feature("environment of frameworks", "beta", "omit the label `muster.dev/framework`", "frameworks.md"),
+    Feature("TrainJobs", "beta", "list their CRDs in `crds.exclude`, set `runtimes.enabled: false`", "trainjobs.md"),
     Feature("TrainJobs as JobSets", "alpha", "off unless `trainJobsAs: JobSet`", "trainjobs.md#as-jobsets"),
     Feature("progress of TrainJobs", "alpha", "off unless `trainJobs.reports.enabled`", "trainjobs.md#progress"),
-    Feature("elastic TrainJobs", "alpha", "no annotation `muster.dev/elastic`", "trainjobs.md"),
-    Feature("preemption and reclaim", "beta", "configuration without actions `preempt`, `reclaim`", "preemption.md"),
-    Feature("consolidation", "alpha", "configuration without action `consolidate`", "preemption.md"),
-    Feature("eviction notices", "beta", "`longestNotice: 0`", "preemption.md#notice"),
-    Feature("restart budgets", "beta", "no annotation `muster.dev/restart-budget`", "preemption.md"),
-    Feature("reservations", "beta", "argument heads: 0 of plugin `reservations`", "queues.md#reservations"),
-    Feature("repair after faults", "beta", "configuration without action `repair`", "faults.md#repair"),
-    Feature("spare slots", "alpha", "no annotation `muster.dev/spares`", "faults.md#spares"),
-    Feature("topology", "beta", "configuration without plugin `topology`", "topology.md"),
-    Feature("shared GPUs", "beta", "no annotation `gpu-fraction`", "dynamic-resources.md#shared-gpus"),
-    Feature("resource claims", "beta", "configuration without plugin `dynamicresources`", "dynamic-resources.md"),
-    Feature("order by fragmentation", "alpha", "configuration without plugin `fragmentation`", "dynamic-resources.md"),
-    Feature("limits by user and GPU model, budgets", "alpha", "no annotation of a queue: `muster.dev/max-per-user`, "
+    Feature("elastic TrainJobs", "alpha", "omit the annotation `muster.dev/elastic`", "trainjobs.md"),
+    Feature("preemption and reclaim", "beta", "configure no actions `preempt`, `reclaim`", "preemption.md"),
+    Feature("consolidation", "alpha", "configure no action `consolidate`", "preemption.md"),
+    Feature("eviction notices", "beta", "set `longestNotice: 0`", "preemption.md#notice"),
+    Feature("restart budgets", "beta", "omit the annotation `muster.dev/restart-budget`", "preemption.md"),
+    Feature("reservations", "beta", "set the argument heads: 0 of plugin `reservations`", "queues.md#reservations"),
+    Feature("repair after faults", "beta", "configure no action `repair`", "faults.md#repair"),
+    Feature("spare slots", "alpha", "omit the annotation `muster.dev/spares`", "faults.md#spares"),
+    Feature("topology", "beta", "configure no plugin `topology`", "topology.md"),
+    Feature("shared GPUs", "beta", "omit the annotation `gpu-fraction`", "dynamic-resources.md#shared-gpus"),
+    Feature("resource claims", "beta", "configure no plugin `dynamicresources`", "dynamic-resources.md"),
+    Feature("order by fragmentation", "alpha", "configure no plugin `fragmentation`", "dynamic-resources.md"),
+    Feature("limits by user and GPU model, budgets", "alpha", "omit annotations of a queue: `muster.dev/max-per-user`, "
             "`muster.dev/max-by-model`, `muster.dev/budget-mode`", "queues.md"),
-    Feature("requests for nodes", "beta", "off unless an annotation `muster.dev/scale-up`", "autoscaling.md"),
+    Feature("requests for nodes", "beta", "off unless an annotation sets `muster.dev/scale-up`", "autoscaling.md"),
     Feature("node pools", "alpha", "off unless `pools`", "autoscaling.md#node-pools"),
-    Feature("native PodGroups", "beta", "`nativePodGroups: false`", "native-podgroups.md"),
+    Feature("native PodGroups", "beta", "set `nativePodGroups: false`", "native-podgroups.md"),
     Feature("the cluster's own kube-scheduler", "beta", "off unless `scheduler.mode: cluster`", "operations.md"),
     Feature("resource groups", "beta", "off unless `webhook.resourceGroups`", "admission.md#resource-groups"),
     Feature("web page", "beta", "off unless `web.enabled`", "web.md"),
@@ -64,7 +64,7 @@ FEATURES: Final = (
     Feature("alerts and dashboard", "beta", "off unless `metrics.rules`, `metrics.dashboard`", "metrics.md"),
 )  # fmt: skip
 COLUMNS: Final = (
-    *(("FEATURE", "name"), ("MATURITY", "maturity"), ("SINCE", "since"), ("SWITCHED OFF BY", "off"), ("PAGE", "page")),
+    *(("FEATURE", "name"), ("MATURITY", "maturity"), ("SINCE", "since"), ("HOW TO DISABLE", "off"), ("PAGE", "page")),
 )
 
 

@@ -136,11 +136,11 @@ result is the median of {turns} runs. Commit {commit.stdout.strip()}, {time.strf
 
 {table}
 
-* At the start of a drain, all pods are waiting. Its rate is measured from the first binding to the last.
-* The other rates are measured from the first submission to the last binding. Before that, a gang of
-  {throughput.WARM_UP[1]} pods lets newly started processes open their connections; it is not measured.
-* The start is measured {startup.TURNS} times on one cluster. A garbage collection of the API server during a start adds
-  about 0.5 s.
+* At the start of a drain, all pods are waiting. The rate of a drain is measured from the first binding to the last.
+* The other rates are measured from the first submission to the last binding. An earlier gang of
+  {throughput.WARM_UP[1]} pods, which is not measured, lets newly started processes open their connections.
+* The extender's start is measured {startup.TURNS} times on one cluster. A garbage collection of the API server
+  during a start adds about 0.5 s.
 * `make bench` repeats the benchmarks. On other machines, expect similar ratios but different results.
 
 If kube-scheduler schedules a planned gang as a native group, binding costs no less, and its barrier costs more than

@@ -27,9 +27,9 @@ class ForeignKey(NamedTuple):
     """The setting of Muster with the same effect as the key."""
 
 
-_TOPOLOGY: Final = "the level of a topology"
-_MINIMUM: Final = "the number of pods that start together"
-_DEVICES: Final = "a part of a GPU"
+_TOPOLOGY: Final = "names the level of a topology"
+_MINIMUM: Final = "sets the number of pods that start together"
+_DEVICES: Final = "requests a part of a GPU"
 _OWN_MINIMUM: Final = f"annotation {names.MIN_MEMBER}"
 _OWN_GROUP: Final = f"a PodGroup of scheduling.volcano.sh, which the pods name by label {names.GANG}"
 _KUEUE: Final = "kueue.x-k8s.io/"
@@ -42,29 +42,29 @@ FOREIGN: Final = (
     ForeignKey("volcano.sh/cooldown-time", instead=f"annotation {names.PREEMPT_MIN_RUNTIME} of the Queue"),
     ForeignKey("volcano.sh/resource-strategy-*", instead="plugins of the scheduler configuration"),
     ForeignKey("volcano.sh/vgpu-*", instead=f"annotation {names.GPU_FRACTION}, or node affinity to a GPU model"),
-    ForeignKey(names.VOLCANO_QUEUE, read="the queue"),
+    ForeignKey(names.VOLCANO_QUEUE, read="names the queue"),
     ForeignKey(names.VOLCANO_GROUP_MIN_MEMBER, read=_MINIMUM),
     ForeignKey("volcano.sh/network-topology-*", read=_TOPOLOGY),
     *(ForeignKey(key, read=_TOPOLOGY) for key in names.KUEUE_TOPOLOGY_KEYS),
-    ForeignKey(names.KUEUE_GROUP, read="of plain pods with the annotation below: the gang", instead=_OWN_GROUP),
-    ForeignKey(names.KUEUE_TOTAL, read="of plain pods with the label above: their number", instead=_OWN_MINIMUM),
+    ForeignKey(names.KUEUE_GROUP, read=f"names the gang of plain pods with {names.KUEUE_TOTAL}", instead=_OWN_GROUP),
+    ForeignKey(names.KUEUE_TOTAL, read=f"sets the size of a gang of {names.KUEUE_GROUP}", instead=_OWN_MINIMUM),
     ForeignKey(f"{_KUEUE}job-min-parallelism", instead=_OWN_MINIMUM),
     ForeignKey(f"{_KUEUE}priority-class", instead="priorityClassName of the pods"),
     ForeignKey(f"{_KUEUE}max-exec-time-seconds", instead="activeDeadlineSeconds"),
     ForeignKey(f"{_KUEUE}podset-*", instead=f"annotations {names.TOPOLOGY_REQUIRED} and related ones"),
-    ForeignKey(names.KUEUE_QUEUE, read="nothing: Kueue reads the key, and may run beside Muster"),
-    ForeignKey(f"{_KUEUE}managed", read="nothing: Kueue writes it"),
+    ForeignKey(names.KUEUE_QUEUE, read="no effect in Muster: Kueue reads the key, and may run beside Muster"),
+    ForeignKey(f"{_KUEUE}managed", read="no effect in Muster: Kueue writes the key"),
     ForeignKey(f"{_KUEUE}*", instead="Kueue beside Muster, with its label queue-name"),
     *(ForeignKey(key, read=_TOPOLOGY) for key in names.KAI_NEAR_KEYS),
-    ForeignKey(names.KAI_TOPOLOGY, read="nothing: a level is found by its node label"),
+    ForeignKey(names.KAI_TOPOLOGY, read="no effect: Muster finds a level by its node label"),
     ForeignKey(names.KAI_MIN_MEMBER, read=_MINIMUM),
     *(ForeignKey(key, read=_DEVICES) for key in (*names.GPU_SHARE_KEYS, names.GPU_CONTAINER)),
     ForeignKey("kai.scheduler/queue", instead=f"label {names.QUEUE}"),
     ForeignKey("kai.scheduler/preemptibility", instead=f"label {names.PREEMPTABLE}"),
     ForeignKey("kai.scheduler/subgroup-name", instead=f"{_OWN_GROUP}, with subGroupPolicy or minTaskMember"),
     ForeignKey("pod-group-name", instead=f"{_OWN_GROUP}; PodGroups of KAI-Scheduler are not read"),
-    ForeignKey("kai.scheduler/*", instead="docs/migrate.md"),
-    ForeignKey(names.COSCHEDULING_GROUP, read="the gang"),
+    ForeignKey("kai.scheduler/*", instead="the replacement in docs/migrate.md"),
+    ForeignKey(names.COSCHEDULING_GROUP, read="names the gang"),
     ForeignKey("pod-group.scheduling.sigs.k8s.io*", instead=_OWN_GROUP),
 )
 
@@ -72,7 +72,7 @@ FOREIGN: Final = (
 def rows() -> Iterator[tuple[str, str, str]]:
     """Yield key, effect and replacement of each entry, for the documentation."""
     for each in FOREIGN:
-        yield f"`{each.key}`", each.read or "no effect", each.instead
+        yield f"`{each.key}`", each.read or "no effect in Muster", each.instead and f"use {each.instead}"
 
 
 def without_effect(metadata: Mapping[str, Any], path: str, above: Mapping[str, Any]) -> Iterator[str]:

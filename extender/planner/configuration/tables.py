@@ -66,9 +66,14 @@ def _names(known: Mapping[str, Name], there: Mapping[str, object]) -> Iterator[t
     """Yield each known action or plugin with its difference in Muster, then those that only Muster has."""
     for name, each in known.items():
         same = (each.ours or name) in there
-        yield f"`{name}`", each.of, (each.differs or "the same") if same else f"{_WITHOUT}{each.without}"
+        yield f"`{name}`", each.of, (each.differs or _as_in(each)) if same else f"{_WITHOUT}{each.without}"
     for name in sorted(there.keys() - known.keys()):
-        yield f"`{name}`", "Muster", ""
+        yield f"`{name}`", "Muster", "exists only in Muster"
+
+
+def _as_in(known: Name) -> str:
+    """Return the text for a name that has the same effect as in the projects that define it."""
+    return f"works as in {known.of.replace(', ', ' and ').replace('KAI', 'KAI-Scheduler')}"
 
 
 def _action_arguments() -> Iterator[tuple[str, ...]]:
@@ -83,7 +88,7 @@ def _arguments(registry: Registry) -> Iterator[tuple[str, ...]]:
         for argument, what in known.arguments.items():
             default = "" if what.default is None else f"`{_plain(what.default)}`"
             without = what.without if there else "the plugin itself has no effect"
-            yield f"`{name}`", f"`{argument}`", default, f"{_WITHOUT}{without}" if without else "the same"
+            yield f"`{name}`", f"`{argument}`", default, f"{_WITHOUT}{without}" if without else _as_in(known)
     for name in sorted(registry.plugins):
         for argument, own in registry.own_arguments(name).items():
             yield f"`{name}`", f"`{argument}`", f"`{own.default}`" if own.default else "", f"Muster's own: {own.means}"
@@ -100,7 +105,7 @@ def _sections() -> Iterator[tuple[str, ...]]:
     for name, known in SECTIONS.items():
         yield f"`{name}`", known.of, f"{_WITHOUT}{known.without}" if known.without else known.differs
         for each in parts.get(name, ()):
-            yield f"`{name}.{each}`", known.of, f"see `{name}`"
+            yield f"`{name}.{each}`", known.of, f"see the field `{name}`"
 
 
 def _plain(value: object) -> str:

@@ -134,15 +134,18 @@ SENTENCES: Mapping[str, tuple[str, ...]] = {
         f"evaluated for more than {cel.MOST_ANSWERS} different devices"),
     "scheduler-configuration.md": (f"The extender checks it every {DURATIONS[INTERVAL_S].removeprefix('a ')}.",),
     "operations.md": (
-        f"| codes of causes | text of a cause | creators of pods and claims | {n(answers.MAX_CAUSES)};",
-        f"| {n(entries.REMEMBERED)} | the oldest is dropped |",
         (
-            f"| {n(hourly.OF_GANG)} events of a gang, {n(hourly.OF_NAMESPACE)} of a namespace; "
+            "| codes of causes | one entry per text of a cause | grown by creators of pods and claims | maximum: "
+            f"{n(answers.MAX_CAUSES)};"
+        ),
+        f"maximum: {n(entries.REMEMBERED)} pods | the oldest entry is dropped |",
+        (
+            f"maximum: {n(hourly.OF_GANG)} events of a gang, {n(hourly.OF_NAMESPACE)} of a namespace; "
             f"further events are counted for {n(hourly.COUNTED)} gangs"
         ),
-        f"| {RESOURCES_KEPT} resources of an existing queue, and its budgets' resources |",
-        f"| {n(MOST_REMEMBERED)} of both |",
-        f"| {n(MOST_CELLS * 8 / 2**20)} MiB; keys that no node has take no memory |",
+        f"maximum: {RESOURCES_KEPT} resources of an existing queue, and its budgets' resources |",
+        f"maximum: {n(MOST_REMEMBERED)} of both |",
+        f"maximum: {n(MOST_CELLS * 8 / 2**20)} MiB; keys that no node has take no memory |",
         (
             f"{n(bounds.REQUEST_S)} s from the first to the last byte of a request. A client has {n(bounds.ANSWER_S)} "
             f"s to read the response (over TLS {serve.IDLE_S} s, the idle time of connections)"

@@ -39,7 +39,7 @@ def test_features_are_listed() -> None:
     """All of them, or those of one maturity, as a table or as data."""
     assert len({feature.name for feature in FEATURES}) == len(FEATURES)
     table = CliRunner().invoke(main, ["features"]).output.splitlines()
-    assert table[0].split() == ["FEATURE", "MATURITY", "SINCE", "SWITCHED", "OFF", "BY", "PAGE"]
+    assert table[0].split() == ["FEATURE", "MATURITY", "SINCE", "HOW", "TO", "DISABLE", "PAGE"]
     assert len(table) == len(FEATURES) + 1
     found = json.loads(CliRunner().invoke(main, ["features", "--maturity", "alpha", "-o", "json"]).output)
     assert [each["name"] for each in found["features"]] == [each.name for each in FEATURES if each.maturity == "alpha"]
