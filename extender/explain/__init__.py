@@ -1,7 +1,7 @@
-"""Explanations of the planner's decisions about a gang or pod, and of changes that would lead to another decision.
+"""Explanations of the planner's decisions about a gang or pod, and of changes that would lead to other decisions.
 
 The package runs the planner's own cycle over a dump of the cluster (read live, or from a file of `muster snapshot`) and
-reads the answer from the decisions. Therefore an explanation cannot contradict the planner. The package does no I/O,
+derives the explanation from the decisions, so an explanation cannot contradict the planner. The package does no I/O,
 reads no clock and writes nothing. The package must not import muster.kube, musterctl, or modules of the extender that
 serve requests or write to the API server.
 

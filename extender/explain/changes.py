@@ -41,7 +41,7 @@ class DumpChange:
     queues: list[str] = field(default_factory=list)
     """Changes to queues, such as `team.deserved.cpu=16` or `team.weight=3`."""
     new: list[tuple[Resource[Any], Object]] = field(default_factory=list)
-    """Objects that are submitted in addition."""
+    """Additional objects that are submitted."""
 
 
 def changed(dump: ClusterDump, change: DumpChange) -> ClusterDump:

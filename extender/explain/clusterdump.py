@@ -1,8 +1,8 @@
 """All objects that the planner reads, as of one moment, and the file format of `muster snapshot`.
 
 The file is gzipped JSON with only the fields that the planner reads. The environment, commands, images, and the names
-of secrets and config maps are left out. Messages about containers are left out too. Annotations of other programs are
-left out because kubectl stores a copy of the whole manifest in an annotation.
+of secrets and config maps are left out. Messages about containers are left out, too. The annotations of other programs
+are left out because kubectl stores a copy of the whole manifest in an annotation.
 """
 
 import gzip
@@ -109,7 +109,7 @@ class ClusterDump:
 def state_of(dump: ClusterDump) -> PlannerState:
     """Return the planner's state after events for all objects of the dump, with gangs in order of creation."""
     state = PlannerState(pool=dump.pool, rules=dump.rules)
-    for key, avoided in dump.own_inputs.failures.items():  # first, because Placements are newer
+    for key, avoided in dump.own_inputs.failures.items():  # before the Placements, which are newer
         state.failures.remember(key, avoided)
     for fed in FEED:
         items: list[Object] = dump.objects_of(fed.resource)
@@ -211,7 +211,7 @@ def save(dump: ClusterDump) -> bytes:
 
 
 def load(content: bytes) -> ClusterDump:
-    """Read a dump from a file. Raises ValueError, whose message describes the error in the file."""
+    """Read a dump from a file. Raises ValueError with a description of the error in the file."""
     try:
         text = gzip.decompress(content) if content.startswith(_MAGIC) else content
         file = msgspec.json.decode(text, type=_File)

@@ -122,7 +122,7 @@ class GangExplainer:
         )
 
     def _evicted_for(self, gang: GangView, verdict: Verdict) -> list[str]:
-        """Return a sentence about the gang for which this gang was evicted; empty if it was evicted for itself."""
+        """Return a sentence about the gang for which this gang was evicted; empty without such a gang."""
         by = displacer(self._what_if, gang)
         who = self._reader.gang(by) if by and by.key != gang.key else ""
         if not who:
@@ -170,7 +170,7 @@ def _queue_report(gang: GangView, queue: Queue | None) -> GangQueueReport:
 
 
 def _left_to_others(gang: GangView) -> list[str]:
-    """Return members' device claims that the planner does not count, so that kube-scheduler may reject nodes."""
+    """Return the members' device claims that only kube-scheduler checks, and for which it may reject planned nodes."""
     return [
         reasons.gangs.not_counted(pod_set=pod_set.name, words=words)
         for pod_set in gang.pod_sets

@@ -1,4 +1,4 @@
-"""The node pools of a dump. A dump has the whole cluster, but a cycle plans one pool."""
+"""The node pools of a dump. A dump contains the whole cluster, but a cycle plans a single pool."""
 
 import dataclasses
 from typing import Any

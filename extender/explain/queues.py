@@ -161,19 +161,19 @@ def changed_shares(before: Sequence[QueueReport], after: Sequence[QueueReport]) 
 
 
 class OwnQueue(Struct, frozen=True, rename="camel"):
-    """A queue, as far as its properties are known from the gangs of one namespace."""
+    """The properties of a queue that are known from one namespace's gangs."""
 
     queue: str
     running: int
     waiting: int
     place: str
-    """The reason why the first of these gangs waits, as text; empty if unknown."""
+    """The queue position of the namespace's first waiting gang, as text; empty if unknown."""
     expected_start: str
-    """The earliest expected start of these gangs (RFC 3339)."""
+    """The earliest expected start of one of the namespace's gangs (RFC 3339)."""
 
 
 def own_queues(groups: Iterable[PodGroup]) -> list[OwnQueue]:
-    """Return the queues of these gangs in the order of their names."""
+    """Return the queues of the given gangs, sorted by name."""
     by_queue: dict[str, list[PodGroup]] = {}
     for group in groups:
         if group.status.phase != "Completed":

@@ -1,7 +1,8 @@
 """The reader of a report, and the names that a report shows to readers who may not see the whole cluster.
 
 A reason with data is shown with only those names that the reader may see. A reason without data, from a third-party
-plugin or an older version, may contain any name. A restricted reader therefore gets a general sentence.
+plugin or an older version, may contain any name. Instead of a reason without data, a restricted reader sees a general
+sentence.
 """
 
 from collections.abc import Callable, Collection
@@ -40,7 +41,7 @@ class Viewer:
         return self.other(gang.group.metadata, gang.group.metadata.name, gang_text(gang))
 
     def other(self, meta: ObjectMeta, name: str, text: str) -> str:
-        """Return the `text` about an object, or a text without its name if its namespace may not be seen."""
+        """Return the `text` about an object, or a general one if the reader may not see the object's namespace."""
         return text if self.called is None or self.may_see(meta) else self.called(meta.namespace, name)
 
     def may_see(self, meta: ObjectMeta) -> bool:

@@ -1,7 +1,7 @@
 """Search for changes that would let a waiting gang start.
 
-Each change is tested in a cycle of the planner before it is suggested. Such a change may end other gangs and pods that
-hold the missing capacity.
+Each change is tested in a cycle of the planner before it is suggested. A suggested change may end other gangs and pods
+that hold the missing capacity.
 """
 
 from collections import defaultdict
@@ -58,7 +58,7 @@ class Holder:
     size: int = 0
     """Number of the holder's pods and placed slots."""
     room: int = 0
-    """Number of pods of the waiting class that fit once the holder has ended."""
+    """Number of additional pods of the waiting gang that fit once the holder has ended."""
     end: float | None = None
     """Expected end of the last pod, in seconds since the epoch; None if it is unknown."""
 
@@ -198,7 +198,7 @@ class Reliever:
                 yield from self._room_or_nothing(report)
 
     def _room_or_nothing(self, report: GangReport) -> Iterator[Relief]:
-        """Yield ways to free capacity; if there are none, the reason, or the gangs that come first."""
+        """Yield ways to free capacity; if none exists, yield the reason, or the gangs that start first."""
         found, lacks = list(self._room(report.shortage)), report.shortage
         yield from found
         if found:
@@ -289,7 +289,7 @@ class Reliever:
         return [node for column in columns if (node := snapshot.nodes[int(column)]) is not None]
 
     def _fewest(self, nodes: list[Node]) -> Iterator[list[str]]:
-        """Yield the names of the shortest part of the list, from its start, that lets the gang start, if any does."""
+        """Yield the names of the first nodes, as few as let the gang start; nothing if all nodes do not suffice."""
         if not nodes or not self._fits(lambda: self._what_if.tried_nodes(nodes)):
             return
         low, high = 1, len(nodes)
@@ -314,7 +314,7 @@ class Reliever:
             yield Relief("ends", reasons.relief.ends([holder.words for holder in chosen]), names)
 
     def _together(self, found: list[Holder], missing: int) -> list[Holder]:
-        """Return a small set of holders: the largest ones until the gang fits, without those that are unnecessary."""
+        """Return a small set of holders: the largest ones until the gang fits, without unnecessary ones."""
         chosen: list[Holder] = []
         for holder in found:
             chosen.append(holder)
@@ -329,7 +329,7 @@ class Reliever:
         return chosen
 
     def _add_nodes(self, cls: PodClass, missing: int) -> Iterator[Relief]:
-        """Suggest new nodes like the node that would hold most of these pods if it were empty."""
+        """Suggest adding copies of the node that would hold the most pods of this class if it were empty."""
         snapshot = self._session.snapshot
         known = [node.metadata.labels for node in snapshot.nodes if node]
         labels = {

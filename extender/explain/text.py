@@ -168,7 +168,7 @@ def _age(moment: str, now: float) -> str:
 
 
 def _about(moment: str, left_s: float) -> str:
-    """Return a future time as text, such as `about 03:34 UTC (in 30 min)`; on another day only the remaining time."""
+    """Return a future time as text, such as `about 03:34 UTC (in 30 min)`; only `in 30 h` if a day ahead."""
     return f"about {moment[11:16]} UTC (in {_span(left_s)})" if left_s < DAY_S else f"in {_span(left_s)}"
 
 

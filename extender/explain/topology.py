@@ -43,7 +43,7 @@ class SparesThere(Struct):
 
     seats: int = 0
     lent: int = 0
-    """Number of the spare slots that other gangs borrow; these gangs leave when the slots are needed."""
+    """Number of spare slots that other gangs borrow; the borrowers are evicted when the slots are needed."""
     keepers: list[str] = field(default_factory=list)
     """Workloads that hold the spare slots, such as `Job ns/train`."""
     borrowers: list[str] = field(default_factory=list)
@@ -139,7 +139,7 @@ def hyper_node_problems(session: Session, gang: GangView) -> list[str]:
 
 
 class _Reporter:
-    """Reporter of one tree, with the capacity in one snapshot."""
+    """Reporter of one tree's domains and their capacity in one snapshot."""
 
     def __init__(
         self, session: Session, tree: Tree, resources: list[str], gang: GangView | None, *, nodes: bool
@@ -249,7 +249,7 @@ class _Reporter:
 
 
 def spares_by_node(session: Session) -> dict[str, SparesThere]:
-    """Return the spare slots by node, with the gangs that hold and borrow them; other nodes are left out."""
+    """Return the spare slots of each node that has any, with the gangs that hold and borrow them."""
     found: dict[str, SparesThere] = {}
     for gang in session.snapshot.gangs:
         for run, _ in spare_runs_of(gang):

@@ -55,7 +55,7 @@ class Verdict:
 def verdict_of(
     what_if: WhatIf, session: Session, gang: GangView, facts: Facts, found: MemberProblems, reader: Viewer
 ) -> Verdict:
-    """Return why a gang waits or how it runs, as cause and message; `found` has the problems of its members."""
+    """Return cause and message of a waiting or running gang; `found` has the problems of its members."""
     if facts.members == "over":
         verdict = _ended(what_if, gang, reader)
     elif what_if.dump.whole:
@@ -125,7 +125,7 @@ def _written(gang: GangView, facts: Facts, reader: Viewer) -> Verdict:
 def _with_members(verdict: Verdict, found: MemberProblems) -> Verdict:
     """Return the verdict for a gang with nodes, with its lost or failing members.
 
-    For gangs without nodes, such members are listed only in the details of the report.
+    The lost or failing members of a gang without nodes are listed only in the details of the report.
     """
     summary, runs = verdict.summary, verdict.cause in RUNNING
     if found.lost and (runs or verdict.cause == "half-placed"):
@@ -199,7 +199,7 @@ def message_of(placement: Placement, reader: Viewer) -> Reason:
 def notice_text(session: Session, gang: GangView, reader: Viewer) -> str:
     """Return the eviction notice of a gang as text; empty if it has none.
 
-    If the gang that gets the nodes is not in the snapshot, the time is read from the annotations of this gang's own
+    If the gang that gets the nodes is not in the snapshot, the time is read from the annotations of the evicted gang's
     pods.
     """
     for asker in session.snapshot.gangs:

@@ -33,7 +33,7 @@ def written_reason(gang: GangView) -> Unschedulable | None:
 
 
 def _as_written(decision: Decision) -> Decision:
-    """Return the reason in the PodGroup for a gang that one cycle does not process, and other decisions unchanged."""
+    """Replace the decision about a gang that one cycle does not process by the reason in its PodGroup."""
     later = isinstance(decision, Unschedulable) and decision.reason == reasons.pods.LATER
     return (written_reason(decision.gang) if later else None) or decision
 
@@ -62,7 +62,7 @@ class WhatIf:
 
     def cycle(self) -> Session:
         """Run a cycle, and return its session with the decisions."""
-        actions, _ = parts_of(self._config)  # with new actions, because the old ones do not know the change
+        actions, _ = parts_of(self._config)  # new ones, because actions cache state between cycles
         return self._run(actions)
 
     def decided(self) -> tuple[Session, list[GangView]]:

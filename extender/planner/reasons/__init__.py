@@ -2,18 +2,18 @@
 
 | module | sentences |
 |---|---|
-| `shortages` | nodes by the cause that excludes them, and the missing capacity: `Shortage` |
+| `shortages` | `Shortage`: the nodes that each cause excludes, and the missing capacity |
 | `cause` | the reason why one node does not accept a pod |
 | `devices` | problems of device claims, and demands of claims that are not counted |
-| `topology` | the domain that came closest, and problems of HyperNodes |
-| `queues` | refusals: by capability, guarantees, quota and order of a queue, by ResourceQuota; reservations |
+| `topology` | the domain that nearly holds a gang, and problems of HyperNodes |
+| `queues` | refusals by a queue's limits or order and by ResourceQuotas; reservations |
 | `pods` | missing pods, and pods that wait for other gates |
 | `placements` | the progress and the end of a placement, and why a pod is evicted |
 | `repairs` | what happens to gangs whose nodes have failed |
 | `scaleup` | why nodes are requested from an autoscaler, or not |
 | `exclusions` | why an object cannot be evaluated |
-| `verbs` | the constants that kube-scheduler gets from filter and bind |
-| `gangs`, `members`, `relief` | additions of `muster explain`: the progress of a gang or a pod, and relief |
+| `verbs` | reasons that kube-scheduler receives from rejected filter and bind calls |
+| `gangs`, `members`, `relief` | sentences of `muster explain` about progress and about changes that would help |
 
 This package makes no decisions. Decisions and objects contain a `Reason` (`muster.api.muster.reason`): a code with
 parameters, which programs can read and which is shown to users as a sentence. Each reason is defined as a constant, a

@@ -66,7 +66,7 @@ def taint(key: str, value: str) -> str:
 
 
 def taint_text(key: str, value: str) -> str:
-    """Return the taint as users write it, but without its effect."""
+    """Return a taint as `key=value` or `key`, without its effect."""
     return f"{key}={value}" if value else key
 
 

@@ -6,7 +6,7 @@ In messages, the demands that only kube-scheduler checks follow the text `kube-s
 from muster.api.grammar import many
 from muster.api.muster.reason import Sentence, constant, worded
 
-ELSEWHERE = constant("devices-elsewhere", "its devices are elsewhere")
+ELSEWHERE = constant("devices-elsewhere", "the pod's devices are elsewhere")
 elsewhere_used = Sentence("device-elsewhere-used", "resource claim {claim} is used on another node")
 template_missing = Sentence("device-template-missing", "resource claim template {template} does not exist")
 claim_missing = Sentence("device-claim-missing", "resource claim {claim} does not exist")
@@ -39,12 +39,12 @@ class_missing = Sentence("device-class-missing", "device class {name} does not e
 request = "request {request!r}: {why}".format
 UNKNOWN_KIND = "this version of Muster does not know its kind"
 unknown_mode = "this version of Muster does not know its allocation mode {mode!r}".format
-UNKNOWN_CONSTRAINT = "it has a constraint of a kind that is not counted"
-ALTERNATIVES = "some of its alternatives are more than one device"
+UNKNOWN_CONSTRAINT = "a constraint of the claim has an unknown kind"
+ALTERNATIVES = "some of its alternatives request more than one device"
 PART = "it requests a part of a device"
 alike = "{what}: devices with the same {attribute}".format
 NOT_OF_ONE_NODE = "some of these devices are parts of other devices, shared, or not on a single node"
-too_many_kinds = Sentence("device-too-many-kinds", "claims request more than {most} kinds of devices")
+too_many_kinds = Sentence("device-too-many-kinds", "the gang's claims request more than {most} kinds of devices")
 
 not_understood = "its expression cannot be evaluated: {error}".format
 too_many_answers = "its expression would be evaluated for more than {most} different devices".format

@@ -52,7 +52,7 @@ def pinned(node: str, epoch: int | None, taken: int, deadline: str) -> str:
 
 
 def alone(roomy: int, nodes: int, lost: str, nearest: str, says: str) -> str:
-    """The pod has no gang, and `roomy` of `nodes` nodes have capacity. With 0 nodes, only kube-scheduler knows."""
+    """The pod has no gang, and `roomy` of `nodes` nodes have capacity. If `nodes` is 0, kube-scheduler decides."""
     found = f"of {many(nodes, 'node')}: {lost}; {nearest}" if nodes else "kube-scheduler decides"
     found = f"{roomy} of {many(nodes, 'node')} {have(roomy)} room for it" if roomy else found
     return found + (f"; kube-scheduler says: {says}" if says else "")
@@ -66,7 +66,7 @@ def ended(phase: str, node: str, why: str) -> str:
 def deleted(since: str, node: str, silence: str, finalizers: Sequence[str]) -> str:
     """The pod is being deleted; `silence` describes a node that does not respond."""
     where = f" from {node}" if node else ""
-    why = f", which {silence}, so that no kubelet confirms that it has ended" if silence else ""
+    why = f", which {silence}, so no kubelet confirms the pod's end" if silence else ""
     kept = f"; it is kept by the finalizers {', '.join(finalizers)}" if finalizers else ""
     return f"has been terminating since {since}{where}{why}{kept}"
 

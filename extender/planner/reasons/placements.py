@@ -190,8 +190,8 @@ AWAITS_OWNER = "eviction-awaits-owner"
 def awaits_owner(pods: int, reason: Reason, kind: str, until: str = "") -> str:
     """A whole gang was evicted, and its owner of this kind (empty: no owner) has not created new pods yet.
 
-    The controller of batch Jobs waits longer after each failed pod. `until` (RFC 3339) is the end of its longest
-    possible wait; empty if no pod has failed.
+    The controller of batch Jobs waits longer after each failed pod. `until` (RFC 3339) is the end of this controller's
+    longest possible wait; empty if no pod has failed.
     """
     makes = f"the {kind} creates" if kind else "there are"
     text = f"its {evicted(pods, reason)}; the gang waits until {makes} new pods"

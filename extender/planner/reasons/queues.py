@@ -61,8 +61,7 @@ _NEVER = {
     "request less, or raise its capability",
     GUARANTEED: "queue {queue} has {limit}, and {asked} are requested at once, which never fit; request less",
 }
-"""Messages for requests that exceed a limit even when no other gang runs, so that it does not help to wait for other
-gangs."""
+"""Messages for requests that exceed a limit even if no other gang runs, so that waiting does not help."""
 _LIMITS = frozenset({"queue-refusal", "queue-over-user-limit"})
 """Codes of refusals because of limits that only an administrator can change."""
 
@@ -77,7 +76,7 @@ def refusal(reason: str, queue: str, resource: str, *, limit: int, used: int, as
 
 
 def never_fits(reason: Reason) -> bool:
-    """Return True if the gang requests more than a limit of its queue, so that it does not help if other gangs end."""
+    """Return True if the gang requests more than a limit of its queue, so that waiting does not help."""
     limit, asked = (reason.params.get(name) for name in ("limit", "asked"))
     return reason.code in _LIMITS and isinstance(limit, int) and isinstance(asked, int) and asked > limit
 
@@ -232,7 +231,7 @@ def reserved(
 
     With `named`, readers may see the names of the gangs that end on these nodes.
 
-    Other readers get only the number of gangs, because they may read the data that is stored with the message.
+    Without `named`, the reason has only the number of these gangs, because users can read a reason's stored data.
     """
     owners = listed(ending) if named else many(len(ending), "workload")
     made = _reserved(list(nodes[:3]), len(nodes), owners, len(ending), patience_s, aside)
@@ -255,6 +254,6 @@ def _reserved(
 
 @worded("reservation-in-the-way")
 def in_the_way(reservations: Sequence[tuple[Reason | str, Sequence[str], float | None]]) -> str:
-    """Reservations keep a gang from nodes that have capacity for it; each has its gang, nodes and time."""
+    """Reservations keep a gang from nodes with enough capacity; each is a tuple of gang, nodes and expected start."""
     parts = [f"the reservation of {gang} on {listed(nodes)}, {expected(at)}" for gang, nodes, at in reservations]
     return f"it would run into {' and '.join(parts)}"

@@ -11,7 +11,7 @@ OUT_OF_SERVICE = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
 
 NOTHING = "nothing has to be done: it is tried as soon as they have started"
 NOT_TRIED = "more may help: not all changes were tried, as each takes long in a cluster of this size"
-wider = "it asks for a wider level than {level}, or only prefers {level}".format
+wider = "it requests a wider level than {level}, or only prefers {level}".format
 gone_node = "what is left on {node}, which is gone, is deleted by force: {force}".format
 silent_node = (
     f"{{node}} comes back; or, if it is surely off, kubectl taint node {{node}} {OUT_OF_SERVICE}, or {{force}}"
@@ -20,7 +20,7 @@ force = "kubectl delete pod {pods} -n {namespace} --grace-period=0 --force".form
 
 
 def unsuitable(lost: str) -> str:
-    """No node is suitable for the gang's pods, however empty it is."""
+    """No node is suitable for the gang's pods, not even an empty one."""
     return f"nothing here: no node is suitable for its pods, even when empty: {lost}"
 
 
@@ -91,8 +91,7 @@ def added(count: int, like: str, labels: Mapping[str, str]) -> str:
 def holder(name: str, pods: int, nodes: int, since: str, end: str = "", stuck: Sequence[str] = ()) -> str:
     """A holder of capacity: `Job ns/first (8 pods on 8 nodes, since 10:00:00)`.
 
-    `end` is its expected end. The argument `stuck` has those pods of the holder that are being deleted but do not
-    terminate.
+    `end` is the holder's expected end; `stuck` has the holder's pods that are being deleted but do not terminate.
     """
     does = "does" if len(stuck) == 1 else "do"
     late = f"; {listed(stuck, NAMED)} {does} not terminate although being deleted" if stuck else ""

@@ -18,17 +18,18 @@ NODES_EXIST = constant(
 not_asked = Sentence("nodes-not-asked", "no nodes are requested: {why}")
 KIND_MISSING = not_asked(why="the cluster has no ProvisioningRequest (autoscaling.x-k8s.io/v1)")
 too_many_pod_sets = Sentence(
-    "nodes-too-many-pod-sets", "no nodes are requested: it has {pod_sets} pod sets, a ProvisioningRequest takes {most}"
+    "nodes-too-many-pod-sets",
+    "no nodes are requested: the gang has {pod_sets} pod sets, but a ProvisioningRequest can have at most {most}",
 )
 bad_mode = "{key} is {mode!r}, but must be {known}".format
 bad_timeout = "{key}: {error}".format
 bad_class = "{key} is {name!r}, which cannot be the name of a class".format
-not_of_queue = "{key} is the queue's to set: remove it from the workload, or set the same value on the queue".format
-long_parameter = "{key} has a value of {chars} characters for {name!r}, and can have {most}".format
+not_of_queue = "only the queue may set {key}: remove it from the workload, or set the same value on the queue".format
+long_parameter = "{key} has a value of {chars} characters for {name!r}; at most {most} are allowed".format
 bad_parameter = "{key} has {part!r}; write it like key=value,key=value".format
 
 in_vain = Sentence(
-    "nodes-in-vain", "it requested nodes but could not start; it pauses for {pause_s:g} s before the next request"
+    "nodes-in-vain", "the gang requested nodes but could not start; its next request follows after {pause_s:g} s"
 )
 
 after_the_first = "its gang waits for nodes that do not exist yet; {pod} says why".format

@@ -23,8 +23,8 @@ _OF_ROOM = frozenset({SCARCE, GPU_PARTS.code})
 _OF_NODES = frozenset({NODE_SELECTOR.code, NODE_AFFINITY.code, TAINT, CORDONED.code})
 """Codes of causes that depend only on the node's own labels, taints and cordon."""
 Wanted = Literal["together", "lost", "extra", "ever"]
-"""The kind of shortage: of pods that start together, of lost members, of pods above the minimum, or even in an empty
-cluster."""
+"""The pods that lack capacity: those that start together, replacements of lost members, or pods above the minimum;
+`ever` means that the pods do not fit even in an empty cluster."""
 
 
 class Cause(Struct, frozen=True, rename="camel"):
@@ -62,7 +62,7 @@ class NearestMiss(Struct, frozen=True, rename="camel"):
     amount: int
     """Request of one pod, in milli-CPU or base units."""
     whole_nodes: bool
-    """True if even an empty node holds at most one such pod."""
+    """True if even an empty node holds at most one of these pods."""
     levels: tuple[Level, ...]
     """Nodes that have some but too little free capacity, grouped by the free amount, largest first."""
 
@@ -77,7 +77,7 @@ class NearestMiss(Struct, frozen=True, rename="camel"):
 
     @property
     def words(self) -> str:
-        """Return the need as text."""
+        """The missing capacity as text."""
         if self.whole_nodes and self.resource not in {"", PODS}:
             amount = amount_text(self.resource, self.amount)
             return f"{many(self.pods, 'more node')} with {amount} free {self.resource} {be(self.pods)} needed"
@@ -113,7 +113,7 @@ class Shortage(Struct, frozen=True, rename="camel"):
 
     @property
     def message(self) -> str:
-        """One sentence: the need, the nodes that each cause excludes, and the nearest miss."""
+        """One sentence with the wanted pods, the nodes that each cause excludes, and the nearest miss."""
         if self.closest is not None:
             ever = "; even if all nodes were empty" if self.kind == "ever" and not self.closest.why else ""
             return f"{self.closest.message}{ever}"

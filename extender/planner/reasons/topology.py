@@ -1,4 +1,4 @@
-"""The domain that came closest to holding a gang that requires one domain, and problems of HyperNodes.
+"""The domain that nearly holds a gang that requires one domain, and problems of HyperNodes.
 
 Sentences about problems of HyperNodes also appear in their condition `Valid`, in the log and in `muster topo`.
 """
@@ -52,7 +52,7 @@ class Closest(Struct, frozen=True, rename="camel"):
     level: str
     """The name of the required level, as shown to users."""
     domain: str
-    """The domain of that level that holds the most pods; empty if there is none."""
+    """The domain of the required level that holds the most pods; empty if none exists."""
     held: int
     """Number of pods for which the domain has room."""
     wanted: int

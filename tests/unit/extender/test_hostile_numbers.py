@@ -70,7 +70,7 @@ def test_a_job_of_more_pods_than_allowed_is_set_aside_and_says_so(world: World, 
     world.gang("many", {"worker": (replicas, GPU1)}, min_member=1)
     [waits] = assert_innocent_is_placed(world)
     assert (waits.gang.key, waits.reason) == ("ns/many", "SetAside")
-    assert waits.message == f"its Job asks for {replicas}; at most 20000 pods are allowed"
+    assert waits.message == f"its Job requests {replicas}; at most 20000 pods are allowed"
 
 
 def test_a_gang_that_is_set_aside_keeps_its_phase_and_gets_the_condition(world: World) -> None:

@@ -103,7 +103,7 @@ def test_a_pod_that_a_dead_node_keeps_is_not_missing() -> None:
     assert report.cause == "members-lost"
     assert report.summary.endswith("; 1 of its pods is on nodes that do not respond: node-3")
     told = f"has been terminating since {DELETED} from node-3, which has not been Ready since {DIED}"
-    assert report.details == [f"a-worker-3 {told}, so that no kubelet confirms that it has ended"]
+    assert report.details == [f"a-worker-3 {told}, so no kubelet confirms the pod's end"]
     [frees] = report.relief
     assert frees.sentence == (
         "node-3 comes back; or, if it is surely off, "

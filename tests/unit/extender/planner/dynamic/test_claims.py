@@ -35,7 +35,7 @@ DEMANDS: dict[str, tuple[dict[str, Any], DeviceDemand]] = {
     "two ways": (asks(either(exactly(), exactly("nic"))),
                  DeviceDemand(((DeviceKind((DeviceAlternative("gpu"), DeviceAlternative("nic"))), 1),))),
     "ways of more than one": (asks(either(exactly(), exactly("nic", 2))),
-                              DeviceDemand(unseen=(R0 + "some of its alternatives are more than one device",))),
+                              DeviceDemand(unseen=(R0 + "some of its alternatives request more than one device",))),
     "a way of a part": (asks(either(exactly(), exactly(capacity={}), exactly(capacity={"requests": {}}))),
                         DeviceDemand(unseen=(R0 + "it requests a part of a device",))),
     "no way": (asks({"firstAvailable": []}, exactly()),
@@ -53,11 +53,11 @@ DEMANDS: dict[str, tuple[dict[str, Any], DeviceDemand]] = {
         asks(exactly(count=2), constraints=[{"distinctAttribute": "example.com/rail"}, SAME_RAIL]),
         DeviceDemand(
             ((LIKE_GPU, 2),), alike=(Alike("example.com/rail", (LIKE_GPU,)),),
-            unseen=("it has a constraint of a kind that is not counted",),
+            unseen=("a constraint of the claim has an unknown kind",),
         ),
     ),
     "another constraint": (asks(exactly(), constraints=[{"distinctAttribute": "example.com/rail"}]),
-                           DeviceDemand(((GPU, 1),), unseen=("it has a constraint of a kind that is not counted",))),
+                           DeviceDemand(((GPU, 1),), unseen=("a constraint of the claim has an unknown kind",))),
 }  # fmt: skip
 
 

@@ -174,7 +174,7 @@ SLICED = {"consumesCounters": [{"counterSet": "c", "counters": {"x": {"value": "
     (asks(exactly(capacity={"requests": {"memory": "1Gi"}})), [device("d0")], "requests a part of a device"),
     (asks(exactly("gpu", 1, "sets.contains([1], [1])")), [device("d0")], "cannot be evaluated"),
     (asks({"firstAvailable": [{"name": str(n), "deviceClassName": "gpu", "count": n} for n in (2, 1)]}), [device("d0")],
-     "alternatives are more than one device"),
+     "alternatives request more than one device"),
     (asks(exactly("gpu", 2), constraints=[{"matchAttribute": f"{DRIVER}/model"}]),
      [device("d0", "a100"), device("d1", "h100")], f"devices with the same {DRIVER}/model"),
 ])  # fmt: skip

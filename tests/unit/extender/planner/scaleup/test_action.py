@@ -120,11 +120,11 @@ def test_a_gang_that_asks_in_vain_rests_ever_longer_while_the_next_one_has_its_t
     session = cluster.cycle(150)
     assert asking(session) == ["second-w-0", "second-w-1"]
     assert sentence(session, first).reason == IN_VAIN
-    assert "it pauses for 60 s before the next request" in sentence(session, first).message
+    assert "its next request follows after 60 s" in sentence(session, first).message
     both = ["first-w-0", "first-w-1", "second-w-0", "second-w-1"]
     assert sorted(asking(cluster.cycle(BACK_OFF_S))) == both, "who asks goes on beside one that may never get its nodes"
     session = cluster.cycle(300)
-    assert "it pauses for 120 s before the next request" in sentence(session, first).message
+    assert "its next request follows after 120 s" in sentence(session, first).message
     assert asking(cluster.cycle(BACK_OFF_S)) == ["second-w-0", "second-w-1"]
 
 
@@ -286,7 +286,9 @@ def test_a_gang_of_more_pod_sets_than_a_request_takes_says_so() -> None:
     """Cluster-autoscaler takes 32."""
     cluster = Cluster(REQUEST)
     key = cluster.world.gang("g", {f"w{number}": (1, GPU) for number in range(33)}, queue="auto")
-    assert sentence(cluster.cycle(), key).message.endswith("it has 33 pod sets, a ProvisioningRequest takes 32")
+    assert sentence(cluster.cycle(), key).message.endswith(
+        "the gang has 33 pod sets, but a ProvisioningRequest can have at most 32"
+    )
 
 
 def test_a_failed_request_gives_the_turn_away_and_is_made_again_later() -> None:

@@ -161,7 +161,7 @@ def test_the_queue_decides_about_the_cost_of_nodes(
     """A workload can shorten its request's timeout; class and parameters are always its queue's."""
     found = wish(queues(a=("", REQUEST | of_queue)), annotations=own)
     assert (found.timeout_s if found.mode != "none" else None) == timeout_s
-    assert ("the queue's to set: remove it from the workload" in found.complaint) == (timeout_s is None)
+    assert ("only the queue may set" in found.complaint) == (timeout_s is None)
 
 
 @pytest.mark.parametrize(("notes", "words"), [
