@@ -1,7 +1,7 @@
-"""The action that places gangs: the whole minimum under one Statement or nothing, then as many further pods as fit.
+"""The action that places gangs: all pods of the minimum on one Statement or none, then as many further pods as fit.
 
-Gangs are taken in scheduling order. For each gang the action checks for obstacles, computes the demand, and checks the
-queue's limits. Then a search places the gang tentatively on a statement. If the gang fits, the statement is committed;
+Gangs are taken in scheduling order. For each gang, the action checks for obstacles, computes the demand, and checks the
+queue's limits. A search then places the gang tentatively on a statement. If the gang fits, the statement is committed;
 otherwise it is rolled back and the reason is reported. `actions.growth` adds pods above the minimum. A waiting gang
 does not keep capacity from other gangs, unless nodes are reserved for it. Independent pods are placed as gangs of one.
 
@@ -48,11 +48,10 @@ from muster.resources.spares import borrows
 from muster.resources.vector import PODS
 
 LIMIT_REPORTED_AFTER_S = 5.0
-"""Time after which the status of a gang reports that it waits because of the limit on placed slots. Most gangs are
-placed earlier."""
+"""Time after which a gang's status reports a wait for the limit on placed slots. Most gangs are placed earlier."""
 HELD_BACK_S = 30.0
 """Time for which a Pending gang is not admitted if only the limit on placed slots prevents its placement. Admission
-would create gated pods, and each pod would cost a write; most such gangs can soon be placed anyway."""
+would create gated pods, each of which costs a write; most of these gangs can be placed soon anyway."""
 
 
 @dataclass(slots=True)
@@ -67,7 +66,7 @@ class _Found:
     tried: list[SlotSearch] = field(default_factory=list)
     """Searches of gangs that have their minimum.
 
-    Each search contains the slots that this cycle has placed for its gang.
+    Each search contains the slots that the current cycle has placed for its gang.
     """
 
 
@@ -127,7 +126,7 @@ class Allocate:
     def _try(self, session: Session, gang: GangView, *, found: _Found) -> None:
         """Try to place one gang.
 
-        A search that found slots is kept. Otherwise the reason why the gang waits is reported.
+        If the search found slots, the search is kept; otherwise the reason why the gang waits is reported.
         """
         if self._held_up(session, gang, found):
             return
@@ -163,7 +162,7 @@ class Allocate:
     # -- before the search ------------------------------------------------------------------------------------------
 
     def _held_up(self, session: Session, gang: GangView, found: _Found) -> bool:
-        """Return True, and report why, if a gang is skipped in this cycle: an obstacle, strict order, or slot limit."""
+        """Return True, and report why, if an obstacle, strict order or the slot limit prevents a gang's search."""
         why = obstacle(session, gang)
         if why is None and (head := found.reservations.behind(gang)):
             words = reasons.queues.behind(queue=gang.queue, head=session.called(head, gang))
@@ -177,7 +176,7 @@ class Allocate:
         return True
 
     def _wait_for_others(self, session: Session, gang: GangView, since: float) -> None:
-        """Let a gang wait for the limit on placed slots; `since` is in seconds since the epoch."""
+        """Let a gang wait because of the limit on placed slots; `since` is in seconds since the epoch."""
         self._limited[gang.uid] = since
         if session.now - since >= LIMIT_REPORTED_AFTER_S:
             session.decide(decisions.Unschedulable(gang, reasons.pods.SLOT_LIMIT, reasons.pods.slot_limit(limit=LIMIT)))
@@ -199,7 +198,7 @@ class Allocate:
     def _search(self, search: SlotSearch, shape: Hashable, reservations: HeadReservations) -> SearchFailure | None:
         """Place a gang's whole minimum, or return why it does not fit.
 
-        If `shape` is None, the gang is replacing lost members, and as many of them are placed as fit.
+        If `shape` is None, the gang is replacing lost members; as many replacements are placed as fit.
         """
         session, gang = search.session, search.ask.gang
         if shape is None:
@@ -239,7 +238,7 @@ class Allocate:
     def _on_spares(self, search: SlotSearch, shape: Hashable) -> bool:
         """Place a gang's whole minimum, partly on spare slots of other gangs.
 
-        Return False if the gang does not fit even with these spare slots.
+        Return False if the gang does not fit even with other gangs' spare slots.
         """
         gang = search.ask.gang
         tried = ("spares", shape)
@@ -257,7 +256,7 @@ class Allocate:
 
 
 class Backfill:
-    """The action that places best-effort gangs that wait only because of strict order. Runs after `allocate`."""
+    """The action that places best-effort gangs that wait only because of strict order; it runs after `allocate`."""
 
     name = "backfill"
 
@@ -285,7 +284,7 @@ def _complete(search: SlotSearch) -> None:
 
 
 def _decide(session: Session, _gang: GangView, *, search: SlotSearch, grown: bool) -> None:
-    """Place a gang with the slots of its search; report why a gang that wanted to grow got none."""
+    """Place a gang on the slots of its search; for a gang that should grow but got no slots, report the reason."""
     if search.statement.slots:
         search.decide()
     elif grown:
@@ -307,13 +306,13 @@ def shape_of(session: Session, ask: Ask) -> Hashable:
 
 
 def _most(session: Session, pod_set: PodSetView, wanted: int) -> int:
-    """Return how many of the wanted pods may share the ResourceClaims that the pod set names."""
+    """Return how many of the wanted pods may use the ResourceClaims that the pod set names."""
     cls = pod_set.cls
     return min(session.claims.hold(cls), wanted) if cls is not None and cls.needs.named else wanted
 
 
 def wants_nodes(session: Session, gang: GangView) -> bool:
-    """Return True for an admitted gang with an open slot that may use its queue and was not evicted a moment ago."""
+    """Return True for an admitted gang with an open slot that may use its queue and was not evicted just before."""
     if gang.key in session.evicted:
         return False
     let_in = gang.key in session.enqueued or not (gang.pending or gang.group.status.phase == "Completed")
@@ -322,12 +321,12 @@ def wants_nodes(session: Session, gang: GangView) -> bool:
 
 
 def _restores_members(gang: GangView) -> bool:
-    """Return True for a started gang, which may exceed its queue's limit to replace lost members that it needs."""
+    """Return True for a started gang that may exceed its queue's limit to replace lost members of its minimum."""
     return gang.started and not gang.independent
 
 
 def _best_effort(gang: GangView) -> bool:
-    """Return True if all pods of the gang are known, and none of them requests resources."""
+    """Return True if all pods of the gang are known and request no resources."""
     classes = gang.all_classes
     return bool(classes) and all(
         cls and not any(amount for name, amount in cls.requests.items() if name != PODS) for cls in classes

@@ -1,12 +1,12 @@
-"""Memory of failed searches for victims, which prevents useless repeated searches that would delay other gangs.
+"""Memory of failed searches for victims, so that useless repeated searches do not delay other gangs.
 
 A failed search is repeated only after a relevant change, or when the next period of `RETRY_S` begins. A change is
 relevant if a node that the pods may use has gained capacity or possible victims. A change to a queue or to a disruption
 budget is relevant to all searches.
 
 The search for each queue begins with its first waiting gang. If more gangs wait than one cycle can search for, the user
-whose last failed search is oldest comes first. The gangs of one user, and the queues, alternate in the same way. At
-most `MOST_REMEMBERED` entries are kept; when there are more, the oldest entry is dropped.
+whose last failed search is oldest comes first. The gangs of one user and the queues alternate by the same rule. At most
+`MOST_REMEMBERED` entries are kept; when there are more, the oldest entry is dropped.
 """
 
 from collections.abc import Callable, Hashable, Sequence
@@ -26,7 +26,7 @@ V = TypeVar("V")
 Key = tuple[str, str, Hashable]
 """Key of a search: the gang's queue and user, and its priority and shape."""
 RETRY_S = 10.0
-"""Interval at which a failed search is repeated, because minimum run times end and shares change in the meantime."""
+"""Interval at which a failed search is repeated, because minimum runtimes end and shares change with time."""
 MOST_REMEMBERED = 4096
 """Maximum number of entries of each kind: failed searches, users and queues."""
 
@@ -103,7 +103,7 @@ class VictimSearches:
         _put(self._queues, key[0], number)
 
     def passed(self, queue: str) -> None:
-        """Record that this cycle has searched for a queue, so that other waiting queues come first in the next one."""
+        """Record a search for a queue, so that other waiting queues come first in the next cycle."""
         if self._crowded:
             _put(self._queues, queue, self._remembered_count())
 
@@ -114,7 +114,7 @@ class VictimSearches:
 
 
 class _Changes:
-    """For each node, the last cycle in which it gained capacity or possible victims."""
+    """The last cycle in which each node gained capacity or possible victims."""
 
     def __init__(self, session: Session, running: Sequence[GangView], number: int) -> None:
         self._all = number

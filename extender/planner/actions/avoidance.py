@@ -1,11 +1,11 @@
-"""Avoidance of nodes on which members of a gang failed: only this gang avoids them, each time for longer.
+"""Avoidance of nodes on which members of a gang failed: only this gang avoids the nodes, after each failure for longer.
 
 If a node has an undetected hardware fault, members fail on it again and again. Therefore the gang's next placements
 exclude the node for one minute. Each further failure doubles this time, up to one hour. The annotation
 `muster.dev/avoid-failed-node` overrides the first minute; with the value 0s, no node is excluded.
 
-In a distributed program, the failure of one member often makes the others fail. Such a failure does not point to a
-node. Therefore, without the annotation, nodes are excluded only if the gang uses several nodes and members failed on at
+In a distributed program, the failure of one member often makes the others fail, so a failure does not always point to a
+node. Without the annotation, nodes are therefore excluded only if the gang uses several nodes and members failed on at
 most half of them. Evicted or preempted members do not count as failed.
 """
 
@@ -72,7 +72,7 @@ def _entry(before: AvoidedNode | None, pod: PodRecord, first_s: float, now: floa
 
 
 def _counted(entries: dict[str, AvoidedNode], node: str, pod: PodRecord) -> bool:
-    """Return True if a failure of the same run has already been counted on this node. Failures often come in groups."""
+    """Return True if another failure of the same run has been counted on this node, because failures come in groups."""
     known = entries.get(node)
     if known is None or not known.failures:
         return False

@@ -43,7 +43,7 @@ def continue_repair(session: Session, gang: GangView) -> None:
     begun = bool(gone) or any(pod.terminating for pod in pods)
     known = all(
         pod.node in session.snapshot.index for pod in pods
-    )  # its node may be gone; the API server reports that after a moment
+    )  # the node may be gone, which the API server reports a moment later
     if not begun and not faults and known:
         give_up(session, gang, placement, reasons.repairs.HEALTHY)
     elif not begun and still_saves(session, gang, placement, pods):
@@ -56,7 +56,7 @@ def continue_repair(session: Session, gang: GangView) -> None:
 
 
 def _notify(session: Session, gang: GangView, placement: Placement, pods: Sequence[PodRecord]) -> None:
-    """Write an eviction notice with the deadline to the members that have none yet."""
+    """Write an eviction notice with the deadline to the members without a notice."""
     until, reason = placement.spec.notices[0].evict_at, victims_reason(placement)
     for pod in pods:
         if (pod.answer.evict_at if pod.answer else "") != until:
@@ -66,8 +66,8 @@ def _notify(session: Session, gang: GangView, placement: Placement, pods: Sequen
 def faulty_nodes(session: Session, gang: GangView) -> Faults:
     """Return the faulty nodes on which members of a gang are alive.
 
-    A node that the planner does not know still exists if it has only left the node pool. The planner therefore reads
-    the node from the API server, and treats it as gone only if it does not exist there.
+    A node that has only left the node pool still exists. The planner therefore reads an unknown node from the API
+    server, and treats the node as gone only if the API server does not have it.
     """
     faults, index, gone = session.snapshot.faults, session.snapshot.index, session.inputs.gone
     nodes = {pod.node for pod in gang.pods if pod.alive}

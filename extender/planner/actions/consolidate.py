@@ -1,7 +1,7 @@
 """The action that moves small gangs to other nodes if a waiting gang finds only scattered free capacity.
 
-A move is planned only together with a new slot for every moved pod, in a placement of the pod's gang. A move restarts
-the pod, so at most `MOST_MOVED` pods are moved; the value is the default of KAI-Scheduler's flag.
+Pods are moved only if every moved pod has a new slot in a placement of its gang. A move restarts the pod, so at most
+`MOST_MOVED` pods are moved; the value is the default of KAI-Scheduler's flag.
 """
 
 from collections import Counter
@@ -30,7 +30,8 @@ Slot = tuple[int, tuple[int, ...]]
 MOST_MOVED = 16
 """Maximum number of pods that are moved for one gang."""
 MOST_CONSIDERED = 512
-"""Maximum number of evictable units that one search considers; those with the fewest pods that free most come first."""
+"""Maximum number of evictable units that one search considers; units with few pods that free much capacity come
+first."""
 
 
 class Consolidate(Evicting):
@@ -50,7 +51,7 @@ class Consolidate(Evicting):
         return not asker.queue_full and bool((free >= wanted).all())
 
     def units(self, session: Session, asker: Asker) -> list[EvictableUnit]:
-        """Return evictable units: those with few pods first, then those on nodes where the gang nearly fits."""
+        """Return evictable units: first units with few pods, then units on nodes where the gang nearly fits."""
         found = [unit for unit in self.victims_of(session, asker, "move") if len(unit.pods) <= MOST_MOVED]
         largest = max(asker.needs, key=lambda need: int(session.snapshot.row_of(need.cls).max(initial=0)))
         row = session.snapshot.row_of(largest.cls)
@@ -72,7 +73,7 @@ class Consolidate(Evicting):
         return solve_moves(search, units)
 
     def _placed(self, search: SlotSearch, units: Sequence[EvictableUnit]) -> Sequence[EvictableUnit] | None:
-        """Place the gang without these units, and give new slots to the units that cannot stay."""
+        """Place the gang as if these units were gone, and give new slots to the units that cannot stay."""
         if search.minimum() is not None:
             return None
         moving = _settle(search.session, search.statement, _apart(units))
@@ -83,9 +84,8 @@ class Consolidate(Evicting):
 def _settle(session: Session, statement: Statement, bundles: list[Bundle]) -> list[Bundle] | None:
     """Give new slots to the bundles that cannot stay.
 
-    If these bundles do not fit beside the others, the other bundles may be moved too.
-
-    Return the moved bundles.
+    If the other bundles leave too little capacity, they are moved too. Returns all moved bundles; None if they do not
+    fit.
     """
     moving = _not_staying(session, statement, bundles)
     before = statement.checkpoint()
@@ -103,7 +103,7 @@ def _settle(session: Session, statement: Statement, bundles: list[Bundle]) -> li
 
 
 def _not_staying(session: Session, statement: Statement, bundles: list[Bundle]) -> list[Bundle]:
-    """Return the bundles that must move, after putting back those that can stay, the most expensive ones first."""
+    """Return the bundles that must move, after putting back those that can stay, in the order of descending cost."""
     touched = keep_untouched(session, statement, bundles)
     return [bundle for bundle in reversed(touched) if not stays(session, statement, bundle)]
 
@@ -111,14 +111,14 @@ def _not_staying(session: Session, statement: Statement, bundles: list[Bundle]) 
 def _all_moved(session: Session, statement: Statement, bundles: list[Bundle]) -> bool:
     """Give these bundles new slots, largest first.
 
-    Return False if a bundle does not fit anywhere, or would only get its old slots again.
+    Return False if a bundle fits nowhere, or would only get its old slots.
     """
     for bundle in sorted(bundles, key=lambda bundle: -_size(session, bundle)):
         before = statement.checkpoint()
         if not all(moved(session, statement, unit.gang, unit.pods) for unit in bundle):
             return False
         if _slots_of(statement.operations_since(before)) == _slots_held(session, bundle):
-            return False  # the bundle would only be restarted
+            return False  # a restart on the same nodes would be useless
     return True
 
 

@@ -1,4 +1,4 @@
-"""Limit on the work for one namespace in a cycle, so that gangs of many different shapes do not delay other namespaces.
+"""Limit on a cycle's work for one namespace, so that its gangs of many different shapes do not delay other namespaces.
 
 Work is measured in checks of nodes and not by a clock, because a replay must make the same decisions. Half of the limit
 is used for the namespace's first gangs in scheduling order. The other half is used for gangs that earlier cycles
@@ -23,7 +23,7 @@ _SHAPE: Final = 16
 """Number of checks that a search for pods without special conditions counts per node, for capacity, scores and sorting.
 """
 _SEARCH: Final = 30_000
-"""Number of checks that every search counts in addition to those for its nodes; a thousand searches take half a second.
+"""Number of checks that every search counts regardless of its nodes; a thousand searches take half a second.
 """
 _TERM: Final = 8
 """Number of checks that a search counts per node for each affinity or spreading term."""
@@ -31,7 +31,7 @@ _TERM: Final = 8
 
 @dataclass(slots=True)
 class _NamespaceRound:
-    """Progress through the gangs of a namespace that has more gangs than one cycle may process."""
+    """Progress through the gangs of a namespace for which one cycle is not enough."""
 
     tried: set[str] = field(default_factory=set)
     """UIDs of the gangs that have been processed in this round."""
@@ -100,4 +100,4 @@ class CycleWork:
         if near or near.preferences:
             checks = _TERM * (len(near.apart) + len(near.spreads) + len(near.together_keys) + len(near.preferences))
             checks *= max(1, pod_set.replicas) if session.snapshot.one_by_one(cls) else 1
-        return checks + _SHAPE + (0 if cls in self._classes else cls.conditions)  # conditions are evaluated once
+        return checks + _SHAPE + (0 if cls in self._classes else cls.conditions)  # evaluated once

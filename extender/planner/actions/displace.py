@@ -1,12 +1,12 @@
-"""The actions preempt and reclaim, which free capacity for a waiting gang within its queue and between queues.
+"""The actions preempt and reclaim, which free capacity for a waiting gang within its queue or in other queues.
 
-The action recall gives a gang its own spare slots back, if it has lent them to other gangs. The actions follow
-KAI-Scheduler's actions and Volcano's gangpreempt: they evict whole gangs, or the pods above a gang's minimum.
+The action recall returns lent spare slots to their gang. All three follow KAI-Scheduler's actions and Volcano's
+gangpreempt: they evict whole gangs, or the pods above a gang's minimum.
 
 If a gang has lost a member, gangs that borrow its spare slots are evicted at once and without notice. This step follows
 `allocate` in every configuration. Next, a waiting gang gets spare slots of other gangs if these are enough, so that no
-gang is evicted or moved. Both steps follow the rules of `reclaim` and `preempt`, if the configuration names these
-actions.
+gang is evicted or moved. Recalling and lending spare slots follow the rules of `reclaim` and `preempt`, if the
+configuration names these actions.
 """
 
 from collections.abc import Sequence
@@ -34,8 +34,8 @@ from muster.api.muster.reason import NOTHING, Reason
 class Preempt(Evicting):
     """The action preempt, whose victims are preemptable gangs of the same queue with a lower priority.
 
-    If these victims do not free enough capacity and the action `reclaim` is configured, gangs of other queues are added
-    by its rules.
+    If victims of the same queue do not free enough capacity and the action `reclaim` is configured, gangs of other
+    queues are added by the rules of `reclaim`.
     """
 
     name = "preempt"
@@ -51,7 +51,7 @@ class Preempt(Evicting):
         return [*own, *self._of_others(session, asker, own)]
 
     def _of_others(self, session: Session, asker: Asker, own: Sequence[EvictableUnit]) -> list[EvictableUnit]:
-        """Return evictable units of other queues, to cover what the units of the gang's own queue cannot free."""
+        """Return evictable units of other queues for the capacity that units of the gang's own queue cannot free."""
         if not own or asker.at_own_limit or Reclaim.name not in session.actions:
             return []
         wanted = np.maximum(session.amounts(asker.ask) - sum(unit.amounts for unit in own), 0)
@@ -62,7 +62,7 @@ class Preempt(Evicting):
     def agreed(self, session: Session, scenario: Scenario) -> bool:
         """Return True if all plugins agree.
 
-        Victims in other queues are checked only for the resources that victims in the gang's own queue do not free.
+        Only the resources that victims in the gang's own queue do not free count as taken from other queues.
         """
         gang = scenario.gang
         own = tuple(chunk for chunk in scenario.chunks if chunk.gang.queue == gang.queue)
@@ -139,8 +139,8 @@ class Reclaim(Evicting):
 class SparesAlone(Evicting):
     """Mix-in for an evicting action that uses only other gangs' spare slots; list it before the action's class.
 
-    If the first gang of a queue finds no solution, the queue's other gangs are skipped. Those gangs would otherwise
-    take spare slots that the first gang may need in addition to evictions.
+    If the first gang of a queue finds no solution, the queue's other gangs are skipped, because the first gang may need
+    the spare slots in addition to evictions.
     """
 
     first_alone = True
@@ -151,7 +151,7 @@ class SparesAlone(Evicting):
             super().execute(session)
 
     def victims_of(self, session: Session, asker: Asker, why: Why) -> list[EvictableUnit]:
-        """Return the spare slots that would help the waiting gang, from all gangs that lend theirs."""
+        """Return the spare slots that would help the waiting gang, from all gangs that lend spare slots."""
         found: list[EvictableUnit] = []
         for gang in session.keepers:
             if may_disturb(session, asker.gang, gang, why):
@@ -160,16 +160,16 @@ class SparesAlone(Evicting):
         return found
 
     def why_not(self, _session: Session, _gang: GangView) -> Reason:
-        """Return an empty reason, because the action that also evicts pods reports the reason."""
+        """Return an empty reason, because the later action that evicts pods reports the reason."""
         return NOTHING
 
 
 class SparesForPreempt(SparesAlone, Preempt):
-    """Takes spare slots of other gangs by the rules of `preempt`."""
+    """The action that takes spare slots of other gangs by the rules of `preempt`."""
 
 
 class SparesForReclaim(SparesAlone, Reclaim):
-    """Takes spare slots of other gangs by the rules of `reclaim`."""
+    """The action that takes spare slots of other gangs by the rules of `reclaim`."""
 
 
 class Recall(Evicting):
@@ -179,7 +179,7 @@ class Recall(Evicting):
     borrowers = True
 
     def execute(self, session: Session) -> None:
-        """Decide Place and MakeRoom for gangs that get their spare slots back; do nothing if no gang holds any."""
+        """Decide Place and MakeRoom for gangs that get their spare slots back; return early if no gang holds any."""
         if session.keepers:
             super().execute(session)
 

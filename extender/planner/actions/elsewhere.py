@@ -1,12 +1,12 @@
 """Withdrawal of eviction notices that are no longer needed.
 
-A notice is no longer needed if the gang for which its pods would be evicted is gone, or has found other nodes. A notice
-period may last for an hour, and other gangs may finish in the meantime. Therefore a gang that waits for its victims
-gets other nodes once enough nodes are free without evictions. Gangs that wait for free capacity come first in the same
-cycle, and reservations for other gangs are respected.
+A notice is no longer needed if the gang that was to get the capacity is gone or has found other nodes. A notice period
+may last for an hour, and other gangs may finish in the meantime. Therefore a gang that waits for its victims gets other
+nodes once enough nodes are free without evictions. Gangs without victims are placed first in the same cycle, and
+reservations for other gangs are respected.
 
-A pod's notice is withdrawn if no active placement refers to it, and the pod stays. This action runs last, so that the
-notice period does not restart if a gang selects the same victims again.
+A pod's notice is withdrawn if no active placement refers to the pod as a victim, and the pod stays. The withdrawal runs
+last, so that the notice period does not restart if a gang selects the same victims again.
 """
 
 from extender.planner.actions.makeroom import awaiting_placement, victims_there
@@ -19,7 +19,7 @@ from extender.planner.state.gangs import GangView
 ATTEMPTS = 4
 """Maximum number of searches in one cycle."""
 AT_ONCE = 256
-"""Maximum number of notices withdrawn in one cycle, because users could write any number of such annotations
+"""Maximum number of notices withdrawn in one cycle, because users could write any number of notices as annotations
 themselves."""
 
 
@@ -55,11 +55,11 @@ def _try(session: Session, gang: GangView) -> None:
     snapshot, placement = session.snapshot, gang.placement
     there = victims_there(session, placement) if placement else []
     if all(pod.terminating for _, pod in there):
-        return  # no victim can be spared any more, and the capacity will soon be free
+        return  # all victims are terminating, so the capacity will soon be free
     if gang.taken or any(
         cls is None or cls.gpu is not None or snapshot.one_by_one(cls) or cls.marks for cls in gang.all_classes
     ):
-        return  # these resources cannot be freed slot by slot
+        return  # the resources of such gangs cannot be freed slot by slot
     slots = [
         (column, snapshot.row_of(pod_set.cls))
         for _, node, pod_set in gang.placed_slots()
@@ -75,7 +75,7 @@ class WithdrawNotices:
     name = "withdraw"
 
     def execute(self, session: Session) -> None:
-        """Withdraw the eviction notices of pods that need not leave. Most cycles have no such pods."""
+        """Withdraw the eviction notices of pods that need not be evicted."""
         if not session.snapshot.reported:
             return
         asked = {pod.uid for place in session.decided(decisions.Place) for _, pod in place.victims}

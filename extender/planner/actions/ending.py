@@ -1,9 +1,9 @@
 """Capacity of terminating pods.
 
 Victim searches assign the capacity of terminating pods to waiting gangs in scheduling order, so that no further pod is
-evicted for these gangs. A gang that fits on this capacity just waits and gets no placement yet. Later gangs, in the
-order of `allocate`, cannot use the capacity of such a gang. Otherwise a later gang would take this capacity, and pods
-would have to be evicted for the earlier gang.
+evicted for these gangs. A gang that fits on the capacity of terminating pods just waits and gets no placement yet.
+Gangs that come later in the order of `allocate` cannot use the assigned capacity, so no pods have to be evicted for the
+waiting gang.
 """
 
 from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
@@ -36,7 +36,7 @@ class EndingInOrder:
     """The slots that waiting gangs will take once pods have terminated, in scheduling order."""
 
     taken: dict[str, list[Operation]] = field(default_factory=dict)
-    """Maps the key of a gang that needs no evictions but only has to wait to the slots that it will take."""
+    """Maps the key of a gang that waits without needing evictions to the slots that it will take."""
     position: dict[str, int] = field(default_factory=dict)
     """Maps the key of each processed gang to its position."""
 
@@ -89,13 +89,13 @@ def _first(waiting: Iterable[GangView]) -> list[GangView]:
 
 
 def _may_use(session: Session, gang: GangView, columns: list[int]) -> bool:
-    """Return True if these nodes accept pods of the gang, or if a claim that its pods name may become free there."""
+    """Return True if these nodes accept the gang's pods, or if a claim that the pods name may become free there."""
     classes = filter(None, gang.all_classes)
     return any(cls.needs.named or bool((session.node_codes(cls)[columns] == 0).any()) for cls in classes)
 
 
 def _fits(session: Session, gang: GangView, *, statement: Statement) -> bool:
-    """Place the gang's minimum on the statement; return False if it does not fit or the gang already has it."""
+    """Place the gang's minimum on the statement; return False if it does not fit or is already placed."""
     ask = session.ask(gang)
     if not ask.least or session.queue_refusal(ask) is not None:
         return False
@@ -105,9 +105,9 @@ def _fits(session: Session, gang: GangView, *, statement: Statement) -> bool:
 
 @contextmanager
 def room_of_leaving(session: Session) -> Iterator[bool]:
-    """Count the capacity of pods that are terminating or due for eviction as free; return True if there are any.
+    """Count the capacity of pods that are terminating or due for eviction as free; return True if such pods exist.
 
-    The victims of a placement are not counted, because the placement already holds their capacity.
+    A placement's victims are not counted, because the placement already holds their capacity.
     """
     snapshot, going = session.snapshot, _going(session)
     room = np.zeros_like(snapshot.free)
@@ -132,7 +132,7 @@ def needs_leaving(session: Session, columns: Collection[int]) -> bool:
     room = {column: snapshot.free[:, column].copy() for column in columns}
     for pod, column in _going(session):
         if column in room:
-            if pod.cls.gpu is not None or pod.cls.needs.named:  # rare, and waiting does no harm
+            if pod.cls.gpu is not None or pod.cls.needs.named:  # such pods are rare, and waiting for them does no harm
                 return True
             room[column] -= snapshot.row_on(pod.cls, column)
     return any(bool((free < 0).any()) for free in room.values())

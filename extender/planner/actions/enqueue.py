@@ -1,7 +1,8 @@
-"""The action that admits gangs, so that their pods may be created: the queue must be open and the cluster large enough.
+"""The action that admits a gang, so that its pods may be created, if its queue is open and the cluster large enough.
 
 Admission only compares the requests with the resources of all nodes. Taints, cordons, labels and ports are not checked,
-because they may change at any moment, often because of waiting pods. `allocate` reports them once gated pods exist.
+because they may change at any moment, often because of waiting pods. `allocate` reports these obstacles once gated pods
+exist.
 """
 
 from bisect import bisect_left
@@ -33,7 +34,8 @@ class Enqueue:
 
     def __init__(self) -> None:
         self._hopeless: dict[Hashable, Shortage | None] = {}
-        """Maps the shape and number of a gang's pods to what the gang would lack even in the empty cluster."""
+        """Maps the shape and number of a gang's pods to the shortage that the gang would have even in the empty
+        cluster."""
         self._version: int | None = None
         self._updated: frozenset[tuple[str, str]] | None = None
         """Queue of each started gang, with the UID of the workload that owns the gang; computed on first use in a
@@ -59,7 +61,7 @@ class Enqueue:
         session.admit(gang)
 
     def _refused(self, session: Session, gang: GangView) -> decisions.Unschedulable | None:
-        """Return why a gang is not admitted: closed or full queue, a cluster that is too small, or a plugin's vote."""
+        """Return why a gang is not admitted: a closed or full queue, a too small cluster, or a plugin's refusal."""
         queue = session.snapshot.queues.get(gang.queue)
         if queue is None:
             words = reasons.queues.missing(queue=gang.queue)
@@ -80,8 +82,8 @@ class Enqueue:
     def _stays_admitted(self, session: Session, gang: GangView, queue: Queue) -> bool:
         """Return True for new pods of a workload whose earlier pods are still running in a queue that is Closing.
 
-        Otherwise the update of a Deployment would never finish, because it ends old pods only after new ones have
-        started.
+        Without the new pods, a Deployment's rolling update would never finish, because old pods end only after new pods
+        have started.
         """
         above = workload_above(gang.group.metadata)
         if queue.status.state != "Closing" or above is None:
@@ -94,7 +96,7 @@ class Enqueue:
         return (gang.queue, above.uid) in self._updated
 
     def _lacks(self, session: Session, gang: GangView) -> Shortage | None:
-        """Return what a gang lacks if its minimum does not fit even into the empty cluster."""
+        """Return the shortage of a gang if its minimum does not fit even into the empty cluster."""
         alike: dict[PodClass, list[tuple[PodSetView, int]]] = {}
         if _holds_others(session, session.ask(gang)):
             return None
@@ -114,7 +116,7 @@ class Enqueue:
         return self._never_in_a_domain(session, gang)
 
     def _never_in_a_domain(self, session: Session, gang: GangView) -> Shortage | None:
-        """Return what a gang that requires a single domain lacks if no domain could hold it even when empty."""
+        """Return the shortage of a gang that requires one domain if no domain could hold it even when empty."""
         ask = session.ask(gang)
         if ask.request is None or not ask.request.required:
             return None

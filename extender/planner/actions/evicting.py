@@ -1,9 +1,9 @@
-"""Base of preempt, reclaim and consolidate: evicts victims for gangs that find no free capacity.
+"""Base class of preempt, reclaim and consolidate, which evict victims for gangs that find no free capacity.
 
 Each cycle searches for victims for a few gangs of each queue: the first gang, and other gangs in rotation. After a
 failed search, gangs of the same shape are skipped until a relevant change (`attempts`). A solution consists of
 evictions and a placement for the gang. The gang's members stay gated until the capacity is free. The placement is
-written first, so that another planner could continue with the evictions.
+written before any eviction, so that another planner could continue with the evictions.
 """
 
 from collections import Counter
@@ -42,7 +42,7 @@ MOST_VICTIMS = 5_000
 """Maximum number of victims for one gang, because the gang's Placement lists them and must not exceed etcd's object
 size limit."""
 KnownFailures = dict[tuple[str, Hashable], Reason]
-"""Maps a queue, with the priority and shape of a waiting gang, to the rule because of which no victims were found."""
+"""Maps the queue, priority and shape of a waiting gang to the rule that excluded its victims."""
 _LACKS_CAPACITY = frozenset({NO_ROOM, *FULL_QUEUE})
 _RUNNING = (GangPhase.WHOLE, GangPhase.STRANDED)
 
@@ -54,10 +54,9 @@ class Evicting:
     moves = False
     """True if victims must get new slots."""
     borrowers = False
-    """True if the victims are gangs on borrowed spare slots, which return to their owner. These gangs are evicted
-    without notice."""
+    """True if the victims are gangs on borrowed spare slots, which are evicted without notice."""
     takes_spares = False
-    """True if gangs first give up their spare slots, before any pod is evicted."""
+    """True if the spare slots of gangs are taken before any pod is evicted."""
     by_shares = False
     """True if shares of queues determine which gangs may be victims, so that a change on any node is relevant."""
     first_alone = False
@@ -93,7 +92,7 @@ class Evicting:
         self._report(session, waiting, {key: failure for key, failure in failures.items() if failure})
 
     def _report(self, session: Session, waiting: Sequence[decisions.Unschedulable], failures: KnownFailures) -> None:
-        """Add the reasons of failures to the messages of gangs; a reason is kept until the next search."""
+        """Add the reasons of failed searches to the gangs' messages; a reason is kept until the gang's next search."""
         self._known_failures = {}
         before, self._reported = self._reported, {}
         queues = {queue for queue, _ in failures}
@@ -160,7 +159,7 @@ class Evicting:
         return not known and self._may_ask(session, why.gang)
 
     def _key(self, session: Session, gang: GangView) -> Key:
-        """Return the key under which failed searches for such a gang are remembered; constant within a cycle."""
+        """Return the key under which the gang's failed searches are remembered; constant within a cycle."""
         known = self._keys.get(gang.key)
         if known is None:
             shape = gang.priority, shape_of(session, session.ask(gang))
@@ -170,16 +169,16 @@ class Evicting:
     def _may_ask(self, session: Session, gang: GangView) -> bool:
         """Return False for a gang that never preempts, has a placement, or whose last evictions had no effect.
 
-        Gangs of every priority class may get their own spare slots back.
+        Getting back its own spare slots is allowed for every gang, even if its priority class never preempts.
         """
         if not (gang.preempts or self.borrowers) or gang.active or failed_to_evict(gang, session.now):
             return False
         return (gang.pending or wants_nodes(session, gang)) and session.hooks.job_ready.call(gang)
 
-    # -- methods that differ between the actions -----------------------------------------------------------------------
+    # -- methods that subclasses override -----------------------------------------------------------------------
 
     def worthwhile(self, gang: GangView) -> bool:
-        """Return True if there may be victims; must be cheap, because it is called for every waiting gang."""
+        """Return True if victims may exist; called for every waiting gang, so it must be fast."""
         raise NotImplementedError
 
     def allowed(self, _session: Session, _asker: Asker) -> bool:
@@ -201,11 +200,11 @@ class Evicting:
     def spares_left(
         self, _session: Session, _gang: GangView, _operations: Sequence[Operation]
     ) -> list[NodeSpares] | None:
-        """Return the spare slots of the gang after its members get these slots; None if they are unchanged."""
+        """Return the gang's spare slots after its members are placed on these slots; None if unchanged."""
         return None
 
     def why_not(self, _session: Session, _gang: GangView) -> Reason:
-        """Return the rule because of which no victims were found, for the gang's owner; empty without such a rule."""
+        """Return the rule that excluded all victims, as a reason for the gang's owner; empty without such a rule."""
         return NOTHING
 
     # -- one gang ---------------------------------------------------------------------------------------------------
@@ -270,7 +269,7 @@ class Evicting:
             statement.discard()
             return None if found else found
         if not pods and needs_leaving(session, {operation.column for operation in statement.operations}):
-            statement.discard()  # spare slots are free at once, so they are also free when the ending pods have ended
+            statement.discard()  # spare slots can be used at once, so also after the terminating pods have ended
             return []
         self._decide(session, statement, gang, found)
         return found
@@ -307,7 +306,7 @@ class Evicting:
         )  # fmt: skip
         session.decide(place)
         decide_given(session, found)
-        if notices or not victims:  # victims are notified after the placement is written; the next cycle continues
+        if notices or not victims:  # the next cycle notifies the victims, after the placement is written
             return
         wholes = [unit.gang for unit in found if unit.rest and not self.moves]
         evict_at_once(session, gang, epoch, victims, reason, wholes, self.name)

@@ -1,8 +1,9 @@
 """Failed searches for nodes, remembered until a change could make them succeed.
 
 Most failures are remembered while no array of the snapshot changes. A gang of one pod class, without conditions about
-other pods, devices or topology, depends only on the nodes that accept its pods. Its failure is therefore remembered as
-long as the capacity of these nodes stays the same. A pod that is bound to another node then causes no new search.
+other pods, devices or topology, depends only on the nodes that accept its pods. The failure of such a gang is therefore
+remembered as long as the capacity of these nodes stays the same. A pod that is bound to another node causes no new
+search.
 """
 
 from collections import Counter
@@ -34,10 +35,10 @@ class SearchFailure:
 
     lacks: Shortage
     why: Reason
-    """The message that names what the gang lacks, and the reservations that keep it from suitable nodes."""
+    """The message with the missing resources, and the reservations that keep the gang from suitable nodes."""
     nodes: int | None = None
-    """Bit set of the node columns on which the failure depends; None if it also depends on something other than these
-    nodes."""
+    """Bit set of the node columns on which the failure depends; None if the failure also depends on other
+    conditions."""
 
 
 class Failures:
@@ -49,8 +50,8 @@ class Failures:
         self._plugins: tuple[object, ...] = ()
         self._offered: Amounts = np.zeros((0, 0), dtype=np.int64)
         self._before: Amounts | None = None
-        """Free capacity at the first failure of the last cycle, or at the beginning of that cycle; None as long as
-        nothing has failed."""
+        """Free capacity at the first failure of the last cycle, or at the beginning of that cycle; None before the
+        first failed search."""
         self._after: Amounts | None = None
         """Free capacity at the end of the last cycle, whose placements may not have been written."""
 
@@ -88,7 +89,7 @@ class Failures:
         self._known[shape] = failure
 
     def end(self, session: Session) -> None:
-        """End the cycle: store its free capacity, to compare it with the next cycle's."""
+        """End the cycle: store the free capacity for the comparison with the next cycle's."""
         self._after = _amounts(session) if self._known else None
 
 
@@ -137,7 +138,7 @@ class Rotation:
 
 
 def nodes_of(session: Session, ask: Ask) -> int | None:
-    """Return the bit set of the nodes that alone determine if the gang fits; None if its failure depends on more."""
+    """Return the bit set of the nodes that determine if the gang fits; None if other conditions matter, too."""
     gang, reserved = ask.gang, session.reserved
     if ask.topology is not None or ask.any_members or session.asks_by_gang or gang.key in session.avoided:
         return None

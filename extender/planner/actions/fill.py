@@ -1,4 +1,4 @@
-"""Choice of nodes for the pods of one pod set in rank order, and for a whole gang, part by part.
+"""Choice of nodes for the pods of one pod set in rank order, and for a whole gang by its parts.
 
 Each part of a gang is placed on the first suitable node set that plugins propose, like KAI-Scheduler's tree of
 sub-groups (allocateSubGroupSet). A gang without a topology request is a single part. Without plugins, there is a single
@@ -27,15 +27,16 @@ ATTEMPTS = 64
 """Maximum number of nodes to test for the first pod, if a gang's pods have affinity or spreading rules about each
 other."""
 FAILURES = 64
-"""Maximum number of node sets on which the placement of a gang may fail; resource totals usually predict where it fits.
+"""Maximum number of node sets on which a gang's placement may fail; resource totals usually predict where a gang fits.
 """
 RETRACED = 16
-"""Maximum number of sibling parts that are placed again when a later part fails. With more siblings, each placement is
-final."""
+"""Maximum number of sibling parts that are placed again when a later part fails. With more siblings, each part's
+placement is final."""
 _Todo = tuple[SlotGroup, NodeSet]
-"""A part of a gang that is not placed yet, and the nodes on which it may be placed."""
+"""A part of a gang without a placement yet, and the nodes on which the part may be placed."""
 FillSlots = Callable[[Mapping[str, Sequence[int]], NodeSet], bool]
-"""Function that places all these slots, given by pod set, within a node set. If it fails, the caller must roll back."""
+"""Function that places all the given slots of some pod sets within a node set; after a failure, the caller must roll
+back."""
 
 
 def fill(
@@ -46,7 +47,7 @@ def fill(
     ranks: Sequence[int],
     nodes: NodeSet = EVERYWHERE,
 ) -> int:
-    """Place the pods of these ranks on the best nodes, neighbouring ranks together; return how many were placed."""
+    """Place pods of these ranks on the best nodes, neighbouring ranks together; return the number of placed pods."""
     filling = _Filling(session, statement, gang, pod_set, nodes)
     placed = 0
     for cls, part in alike_runs(pod_set, ranks):
@@ -112,8 +113,8 @@ class _Filling:
         """Place pods with affinity or spreading rules about each other; check all predicates again after each pod.
 
         The node of the first pod determines which nodes the other pods may use; with affinity, for example, only nodes
-        of its domain. Therefore several first nodes are tested, each outside the nodes that the previous ones allow,
-        and the choice that places most pods wins.
+        of its domain. Therefore several first nodes are tested, each outside the nodes that the previous first nodes
+        allow, and the choice that places most pods is used.
         """
         columns = usual_order(self.session, cls, self.nodes, self._room(cls))
         best, beginning = 0, -1
@@ -131,10 +132,10 @@ class _Filling:
         return self._from(cls, ranks[:best], beginning, whole=False)[0] if best else 0
 
     def _from(self, cls: PodClass, ranks: Sequence[int], column: int, *, whole: bool) -> tuple[int, Mask]:
-        """Place the first pod on the node `column`, and as many of the others as possible on allowed nodes.
+        """Place the first pod on the node `column`, and as many of the other pods as possible on allowed nodes.
 
         Return the number of placed pods, and a mask of the nodes that are allowed once the first pod has been placed.
-        With `whole`, stop as soon as some pods certainly do not fit; the number is then an upper bound.
+        With `whole`, stop as soon as some pods certainly do not fit, and return an upper bound of the number.
         """
         session, allocate = self.session, partial(self.statement.allocate, self.gang, self.pod_set.name, cls=cls)
         room = self.nodes.limit(session.room(cls), cls)
@@ -163,7 +164,7 @@ class _Filling:
 
 
 def usual_order(session: Session, cls: PodClass, nodes: NodeSet, room: Amounts | None = None) -> Amounts:
-    """Return the columns of nodes with free capacity, in the order of the node set, or else by score and adjacency."""
+    """Return the columns of nodes with free capacity, in the node set's order if it has one, else by score."""
     columns = nodes.order(session.snapshot.order)
     columns = columns if room is None else columns[room[columns] > 0]
     if nodes.ranked:
@@ -217,7 +218,7 @@ class PartSearch:
     def _leaf(self, part: SlotGroup, nodes: NodeSet, rest: Sequence[_Todo]) -> bool:
         """Place a part without children, then the remaining parts.
 
-        On failure, place the part in other ways, which leave more capacity for the remaining parts.
+        If the remaining parts do not fit, place the part in ways that leave more capacity for them.
         """
         before = self.statement.checkpoint()
         if self._usual(part, nodes) and self._place_all(rest):
@@ -240,13 +241,13 @@ class PartSearch:
         return all(self._place_all([(unit, nodes)]) for unit in part.units())
 
     def _otherwise(self, pieces: Sequence[SlotGroup], nodes: NodeSet, rest: Sequence[_Todo]) -> bool:
-        """Try alternative nodes for the first group of pods until the later groups and the remaining parts fit too."""
+        """Try alternative nodes for the first group of pods until the later groups and the remaining parts fit, too."""
         first, todo = pieces[0], [*((piece, nodes) for piece in pieces[1:]), *rest]
         ((name, ranks),) = first.slots.items()
         pod_set = next(each for each in self.gang.pod_sets if each.name == name)
         cls = pod_set.class_of(ranks[0])
         others = _others(self.gang, todo)
-        nodes = replace(nodes, most=None)  # drops only preferred limits: pods in required slices are placed elsewhere
+        nodes = replace(nodes, most=None)  # drops preferred limits; required slices have no alternatives
         if cls is None or others is None:
             return False
         usual = usual_order(self.session, cls, nodes)
@@ -257,7 +258,7 @@ class PartSearch:
 
 
 def _parts(gang: GangView, part: SlotGroup) -> list[SlotGroup]:
-    """Split a part without children into groups of one pod class, single pods first; empty if there are too many."""
+    """Split a part without children into groups of one pod class, single pods first; return [] for too many groups."""
     found = []
     for pod_set in gang.pod_sets:
         for _, ranks in alike_runs(pod_set, part.slots.get(pod_set.name, ())):
@@ -284,10 +285,10 @@ def _others(gang: GangView, todo: Sequence[_Todo]) -> list[Others] | None:
 def join(
     session: Session, gang: GangView, part: SlotGroup, nodes: NodeSet, fill: Callable[[SlotGroup, NodeSet], int]
 ) -> int:
-    """Place optional pods next to the members of their part; return how many were placed.
+    """Place optional pods next to the members of their part; return the number of placed pods.
 
-    From a part without children, the function `fill` places as many pods as fit. The search ends at the first node set
-    on which a pod fits, because the members there determine the order of node sets in the next search.
+    For each part without children, the function `fill` places as many pods as fit. The search ends at the first node
+    set on which a pod fits, because the members there determine the order of node sets in the next search.
     """
     for subset in session.hooks.subset_nodes.call(nodes, gang, part):
         inner = part.children or (tuple(part.units()) if part.slices else ())

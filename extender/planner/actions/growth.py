@@ -2,7 +2,7 @@
 
 Pods above the minimum are added one by one, or unit by unit. Growth begins a moment after the gang has started, because
 other gangs may arrive at the same time. After each pod, the order of queues, gangs and pod sets is computed again, so
-that they share the remaining capacity.
+that the remaining capacity is shared.
 """
 
 from collections.abc import Sequence
@@ -55,7 +55,7 @@ def grow(
 def _step(growing: Sequence[SlotSearch]) -> int:
     """Return how many pods a gang may add in one step.
 
-    If no other gang competes for capacity, it may add all its pods.
+    A gang without competitors for the capacity may add all its pods in one step.
     """
     waiting = sum(search.left for search in growing)
     alone = len(growing) == 1 and sum(map(bool, growing[0].ask.open.values())) == 1
@@ -80,7 +80,7 @@ def _add(
 
 
 def growth_is_due(session: Session, gang: GangView) -> bool:
-    """Return True if the gang may already exceed its minimum; a gang with minimum 0 need not wait."""
+    """Return True if the gang may already exceed its minimum; a gang with minimum 0 may do so at once."""
     delay_s = session.inputs.timing.growth_delay_s
     if gang.independent or gang.floor.min_member <= 0:
         return True
@@ -91,7 +91,7 @@ def growth_is_due(session: Session, gang: GangView) -> bool:
 
 
 def report_why_more_wait(session: Session, ask: Ask, *, for_minimum: bool) -> None:
-    """Report why a started gang does not grow, or does not get the missing members of its minimum."""
+    """Report why a started gang does not grow, or why missing members of its minimum are not placed."""
     gang, slots = ask.gang, ask.chosen(session.hooks) if for_minimum else ask.open
     pod_set = next((each for each in gang.pod_sets if slots[each.name]), None)
     if pod_set is None:

@@ -1,19 +1,19 @@
-"""Progress of placements that wait for victims, until the capacity of the victims is free.
+"""Progress of placements that wait for victims, until the victims' capacity is free.
 
 The placement names its victims, so that another planner can continue with them. Each cycle handles the following cases:
 
 * The capacity is free: the list of victims is removed from the placement, and its deadline begins.
-* Victims are due a notice: the notice is written. Notified victims are evicted once they have answered or the notice
-  period is over. Victims that get no notice are evicted together with them.
+* Victims must be notified: the eviction notices are written. Notified victims are evicted once they have answered or
+  the notice period is over. Victims without a notice are evicted together with the notified victims.
 * Victims have not been evicted: they are evicted, unless a disruption budget now forbids their eviction.
 * Victims are terminating: the planner waits until their grace period (at most the longest notice period) and one more
   minute are over.
 * All victims have terminated but the capacity is not free, or they do not terminate: the placement is abandoned.
 
-The placement of a gang that is moved waits only for the gang's own members, which are evicted in favour of another
-gang. The placement is abandoned if that other gang no longer needs the capacity. The placement of a repair waits for
-the members until its deadline, because `repair` evicts them. While the members save a checkpoint, the repair's other
-victims keep running.
+The placement of a moved gang waits only for the gang's own members, which are evicted in favour of another gang. Such a
+placement is abandoned if the other gang no longer needs the capacity. The placement of a repair waits for the members
+until its deadline, because `repair` evicts them. While the members save a checkpoint, the repair's other victims keep
+running.
 """
 
 from collections import Counter
@@ -84,10 +84,10 @@ def _devices_left(session: Session, columns: set[int]) -> bool:
 
 
 def remade_s(gang: GangView, placement: Placement) -> float:
-    """Return the seconds for which the owner of a gang may wait before it re-creates evicted members.
+    """Return the seconds for which a gang's owner may wait before it re-creates evicted members.
 
-    The Job controller backs off, longer with each lost pod. Other owners re-create pods at once, so the result is 0; it
-    is also 0 for gangs without evicted members.
+    The Job controller backs off, longer with each lost pod. The result is 0 for other owners, which re-create pods at
+    once, and for gangs without evicted members.
     """
     kind = row_of(gang.group.metadata.controller)
     return kind.remade_s if kind and own_victims(placement) else 0.0
@@ -103,8 +103,8 @@ def _own_stay(session: Session, gang: GangView, placement: Placement, members: i
 def still_saves(session: Session, gang: GangView, placement: Placement, own: Sequence[PodRecord]) -> bool:
     """Return True while the members of an announced repair have time to save a checkpoint.
 
-    This time ends once the members have answered, the notice period is over, or one member has lost its node, because
-    the others cannot make progress without it.
+    The time ends once the members have answered, the notice period is over, or one member has lost its node, because
+    the others cannot make progress without that member.
     """
     if not placement.spec.notices or not is_repair(placement) or any(_on_dead_node(session, pod) for pod in own):
         return False
@@ -113,16 +113,15 @@ def still_saves(session: Session, gang: GangView, placement: Placement, own: Seq
 
 
 def _on_dead_node(session: Session, pod: PodRecord) -> bool:
-    """Return True if no kubelet will terminate the pod, so that its successor on another node need not wait for it."""
+    """Return True if no kubelet will terminate the pod, so that its successor on another node need not wait."""
     fault = session.snapshot.faults.get(pod.node)
     return pod.node in session.inputs.gone or (fault is not None and is_dead(fault))
 
 
 def _evict(session: Session, gang: GangView, placement: Placement, staying: Victims) -> Reason | None:
-    """Notify victims that get a notice, and evict victims that are due; return a reason if they may not be evicted.
+    """Notify victims, and evict those whose eviction is due; return a reason if the victims may not be evicted.
 
-    Disruption budgets are checked for all victims each time. Therefore no pod gets a notice that could not be evicted
-    later, and no pod is evicted without effect.
+    Disruption budgets are checked for all victims each time, so no pod gets a notice or is evicted without effect.
     """
     budgets = DisruptionBudgets(session.snapshot)
     counted = [pod for _, pod in staying if budgets.counted(pod)] if budgets else []
@@ -191,7 +190,7 @@ def evict_at_once(
 ) -> None:
     """Decide the eviction of victims that get no notice.
 
-    Gangs evicted as a whole then wait until their owners re-create the pods.
+    Gangs that are evicted as a whole then wait until their owners re-create the pods.
     """
     budgets, pods = DisruptionBudgets(session.snapshot), Counter(victim.key for victim, _ in victims)
     budgeted = frozenset(pod.uid for _, pod in victims if budgets.counted(pod)) if budgets else frozenset()
@@ -202,7 +201,7 @@ def evict_at_once(
 
 
 def _notify_owners(session: Session, room: decisions.MakeRoom) -> None:
-    """Report that gangs evicted as a whole wait for their owners; the eviction notice did not mention this wait."""
+    """Report that gangs evicted as a whole wait for their owners, which their eviction notices did not mention."""
     pods = Counter(victim.key for victim, _ in room.victims)
     going = {pod.uid for _, pod in room.victims}
     for victim in {victim.key: victim for victim, _ in room.victims}.values():
@@ -234,8 +233,8 @@ def _asked_to_move(session: Session, gang: GangView) -> bool:
 def _has_room(session: Session, gang: GangView, missing: dict[Slot, str], victims: list[PodRecord]) -> bool:
     """Return True if the gang's missing slots fit on their planned nodes.
 
-    Pods with rules about other pods, with host ports or with claims also have to wait until no victim or terminating
-    pod uses these nodes.
+    Pods with rules about other pods, with host ports or with claims also wait until no victim or terminating pod uses
+    the planned nodes.
     """
     snapshot, nodes = session.snapshot, set(missing.values())
     columns = snapshot.columns_of(nodes)
@@ -255,7 +254,7 @@ def awaiting_placement(gang: GangView) -> Placement | None:
 
 
 def victims_there(session: Session, placement: Placement) -> list[tuple[GangView, PodRecord]]:
-    """Return the victims of a placement that still use their node, each with its gang."""
+    """Return the victims of a placement that still occupy a node, each with its gang."""
     wanted: dict[str, list[Victim]] = {}
     for victim in placement.spec.victims:
         wanted.setdefault(placement.gang_key(victim), []).append(victim)

@@ -1,4 +1,4 @@
-"""Reasons to skip a gang without a search, and the limit on the slots that may be placed at the same time."""
+"""Reasons to skip a gang without a search, and the limit on the number of slots that are placed but not yet bound."""
 
 from collections import Counter
 from collections.abc import Hashable, Mapping
@@ -18,7 +18,7 @@ LIMIT = 256
 """Maximum number of placed slots. A single gang may exceed the limit, because all members of its minimum start
 together."""
 MAX_SLOTS = 3 * LIMIT
-"""Number of placed slots, counted without shares, above which only small gangs are placed."""
+"""Number of all placed slots, even those beyond a share, above which only small gangs are placed."""
 QUEUE_SHARE = 192
 """Maximum number of a queue's placed slots that count towards the limit for other queues."""
 NAMESPACE_SHARE = 96
@@ -30,11 +30,11 @@ SMALL = 8
 RESERVE = 32
 """Number of slots above the limit that only small gangs may use."""
 LATE_S = 5.0
-"""Time after which placed slots count only if their pods exist, because the other pods may never be created."""
+"""Time after which a placed slot counts only if its pod exists, because missing pods may never be created."""
 
 
 def obstacle(session: Session, gang: GangView) -> decisions.Unschedulable | None:
-    """Return the reason to skip a gang: back-off, completion, a pending comparison, other gates, or too few pods."""
+    """Return the reason to skip a gang, such as back-off, completion, other scheduling gates, or too few pods."""
     if until := gang.waits_until(session.now):
         return _backs_off(gang, until)
     if gang.world_ended:
@@ -79,10 +79,10 @@ def _backs_off(gang: GangView, until: str) -> decisions.Unschedulable:
 class SlotLimit:
     """Limits on placed slots: in total, per queue, per namespace and per gang.
 
-    The total limit keeps the time short for which bind calls wait at the barrier. Slots whose pods are never created
-    stay placed until the placement's deadline. Each queue therefore has a share of the limit, and small gangs have a
-    reserve, so that they need not wait for this deadline. `since` maps the UID of each gang with placed slots to the
-    time at which its first slots were placed.
+    The total limit keeps the waiting time of bind calls at the barrier short. Slots whose pods are never created stay
+    placed until the placement's deadline. Each queue therefore has a share of the limit, and small gangs have a
+    reserve, so that other gangs need not wait for this deadline. `since` maps the UID of each gang with placed slots to
+    the time at which its first slots were placed.
     """
 
     def __init__(self, snapshot: Snapshot, since: Mapping[str, float], now: float) -> None:

@@ -1,8 +1,8 @@
-"""Alternative ways to spread pods of one class over nodes, for the case that pods of another class then do not fit.
+"""Alternative ways to spread pods of one class over nodes, for gangs whose pods of another class would not fit.
 
 Pods are usually placed on the best nodes, and on as few nodes as possible. Pods of two classes may share a domain, for
 example a leader and its workers. The usual placement of one class may then occupy part of a node that a pod of the
-other class needs entirely. The first alternatives therefore prefer the nodes on which the other pods lose least
+other class needs entirely. The first alternatives therefore prefer the nodes on which the other class loses least
 capacity. Further alternatives use few or many nodes, begin with or exclude a certain node, or limit the number of pods
 per node. An alternative that leaves too little total capacity for the other pods is skipped, so that a domain that
 cannot hold all pods costs little time.
@@ -50,9 +50,9 @@ class OtherWays:
     _seen: set[bytes] = field(default_factory=set)
 
     def all(self, usual: Amounts, *, again: bool) -> Iterator[NodeSet]:
-        """Yield ways, best first.
+        """Yield alternative node sets, best first.
 
-        `usual` lists the columns that are used by default. The default way is yielded only if `again` is true.
+        `usual` lists the default columns; the default node set is yielded only if `again` is true.
         """
         room = self._open(self.cls) * self.session.room(self.cls)
         room = np.minimum(self.nodes.limit(room, self.cls), self.count)
@@ -104,7 +104,7 @@ class OtherWays:
         return allowed
 
     def _left(self, given: Amounts) -> list[Amounts]:
-        """Return the capacity per node that is left for each class of other pods after placing these pods."""
+        """Return the capacity per node that remains for each class of other pods after placing these pods."""
         session = self.session
         free = session.usable() - session.snapshot.row_of(self.cls)[:, None] * given
         rooms = [session.room(other.cls, free) * codes for other, codes in zip(self.others, self._codes, strict=True)]

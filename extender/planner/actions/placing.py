@@ -12,9 +12,10 @@ from muster.api.muster.placement import PodSetPlacement, by_rank, runs_of, text_
 
 
 def gated_until_others(gang: GangView, pod_sets: Sequence[PodSetPlacement]) -> list[PodSetPlacement]:
-    """Return the slots of a placement.
+    """Return the pod sets of a placement, each with its field `held` set.
 
-    Pods with affinity to other pods stay gated until those are bound, unless all pod sets have such an affinity.
+    Pods with affinity to other pods stay gated until the other pods are bound, unless all pod sets have such an
+    affinity.
     """
     followers = {pod_set.name for pod_set in gang.pod_sets if follows(pod_set)}
     some = len(followers) < len(gang.pod_sets)
@@ -30,10 +31,10 @@ def follows(pod_set: PodSetView) -> bool:
 def runs_of_operations(
     session: Session, gang: GangView, operations: Sequence[Operation], *, gated: bool = False
 ) -> list[PodSetPlacement]:
-    """Return the slots of a placement in rank order, both the slots of bound members and new ones.
+    """Return the slots of a placement in rank order: the slots of bound members and new slots.
 
-    Pods with affinity to other pods stay gated until those are bound. With `gated`, all pods stay gated, because the
-    capacity is not free yet.
+    Pods with affinity to other pods stay gated until the other pods are bound. With `gated`, all pods stay gated,
+    because their capacity is not free yet.
     """
     slots: dict[str, dict[int, str]] = {pod_set.name: dict(pod_set.taken) for pod_set in gang.pod_sets}
     gpus: dict[str, dict[int, str]] = {name: {} for name in slots}

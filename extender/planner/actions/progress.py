@@ -1,16 +1,16 @@
-"""Progress of placements: the gates of pods are removed, and complete or failed placements are closed.
+"""Progress of placements: gates of pods are removed, and complete or failed placements are closed.
 
 A placement holds capacity as soon as it is written, so it must not stay active for long. Each cycle handles the
 following cases for an active placement:
 
 * No member is missing: the placement is Bound.
 * kube-scheduler or the node rejected a member, a node is gone, or the deadline has passed: the placement is abandoned.
-  The pin of a pod cannot be changed, so pinned pods that are not bound are deleted. Such pods have never run,
-  and their owner creates new ones. If enough members have a node, the gang continues with them; otherwise it is planned
+  The pin of a pod cannot be changed, so pinned pods that are not bound are deleted. The deleted pods have never run,
+  and their owner creates new pods. If enough members have a node, the gang continues with them; otherwise it is planned
   again.
-* Otherwise the gates of the missing members are removed, and each member is pinned to its node.
+* In all other cases, the gates of the missing members are removed, and each member is pinned to its node.
 
-A gang may stay below its minimum only for a limited time, because it holds resources without making progress. This
+A gang may stay below its minimum only for a limited time, because it holds resources without making progress. The
 action runs first in every cycle, in each configuration.
 """
 
@@ -33,7 +33,7 @@ from muster.api.muster.placement import Placement, PodSetPlacement, holds_back, 
 from muster.api.muster.reason import Reason, reason_of
 
 BINDING_S = 0.05
-"""Additional time for which a gang may stay incomplete, per existing member of its minimum."""
+"""Time for which a gang may stay incomplete, in addition for each existing member of its minimum."""
 CHECK_INTERVAL_S = 1.0
 """Time after which an unchanged placement is checked again, because of its deadline."""
 AVOID_S = 60.0
@@ -41,11 +41,11 @@ AVOID_S = 60.0
 RETRIED_S = 10.0
 """Time for which a refusal of a pod with device claims is ignored; longer than a watch can be delayed."""
 ORPHAN_AGE_S = 10.0
-"""Age after which a pinned pod without a placement is deleted; longer than a watch can be delayed."""
+"""Age after which a pinned pod without a placement is deleted; watches are never delayed for longer."""
 
 
 class _Check(NamedTuple):
-    """Inputs of a check of a placement that led to no decision, so that it is not repeated with the same inputs."""
+    """Inputs of a placement's check that led to no decision, so that the check is not repeated with the same inputs."""
 
     gang: GangView
     generation: int
@@ -70,13 +70,13 @@ class TrackPlacements:
 
     def __init__(self) -> None:
         self._half_since: dict[str, float] = {}
-        """Maps an incomplete gang's UID to the time when it became incomplete, or of its last eviction, in seconds
-        since the epoch."""
+        """Maps an incomplete gang's UID to the time of its last eviction, or else the time since when the gang is
+        incomplete, in seconds since the epoch."""
         self._refused_since: dict[str, float] = {}
         """Maps the UID of a gang that has refused pods with device claims to the time of the first refusal, in seconds
         since the epoch."""
         self._checks: dict[str, _Check] = {}
-        """Maps a gang's key to its last check, if that check led to no decision."""
+        """Maps a gang's key to its last check, if the check led to no decision."""
 
     def execute(self, session: Session) -> None:
         """Decide Release, ClosePlacement and Evict for gangs with an active or failed placement."""
@@ -148,7 +148,7 @@ def longest_partial_s(gang: GangView, recovery_s: float) -> float:
 
 
 def _half_since(gang: GangView, now: float) -> float:
-    """Return since when a gang counts as incomplete: its first binding, in seconds since the epoch."""
+    """Return the time since when a gang counts as incomplete: its first binding, in seconds since the epoch."""
     bound = min((pod.bound_at for pod in gang.pods if pod.alive and pod.bound_at is not None), default=now)
     return min(max(bound, readable_time(gang.created) or bound), now)
 
@@ -195,7 +195,7 @@ def _follow(session: Session, gang: GangView, *, retried: bool) -> None:
 
 
 def _not_bound(session: Session, missing: Sequence[_Missing]) -> Reason:
-    """Return the reason why existing pods of a placement are not bound: the first cause that is found."""
+    """Return the first known reason why existing pods of a placement are not bound."""
     pods = [each.pod for each in missing if each.pod is not None]
     known = next(((pod, why) for pod in pods if (why := _hindrance(session, pod))), None)
     pod, why = known or (pods[0] if pods else None, "")
@@ -227,7 +227,7 @@ def _failure(
     for slot, node, pod_set, pod in missing:
         refused = pod and pod.refused and pod.pin and pod.epoch == placement.spec.epoch
         if pod and refused and not (pod.shares_claims or (retried and pod.claims)):
-            if not pod.cls.neighbours:  # otherwise pods that this pod's affinity rules need may still be missing
+            if not pod.cls.neighbours:  # pods that such rules need may be missing
                 session.avoided.setdefault(gang.key, set()).add(node)
             return reasons.placements.refused(pod=pod.name, node=node)
         cls = pod_set.class_of(slot.rank) if pod_set else None
@@ -252,10 +252,10 @@ def give_up(
     in_vain: bool = False,
     evicted_in_vain: bool = False,
 ) -> None:
-    """Keep the bound members if they can run without the missing ones, else abandon the placement; delete pinned pods.
+    """Keep bound members if they can run without missing members, else abandon the placement; delete pinned pods.
 
-    With `in_vain`, pods of the gang were not created, so the next placement is delayed. With `evicted_in_vain`, victims
-    did not terminate, so the next evictions are delayed.
+    If pods of the gang were not created (`in_vain`), the next placement is delayed. If victims did not terminate
+    (`evicted_in_vain`), the next evictions are delayed.
     """
     if gang.started:
         runs = {each.name: each.runs for each in placement.spec.pod_sets}

@@ -5,8 +5,8 @@ nodes that are suspect, do not respond, or are gone:
 
 * `wait` does nothing: the members stay on their nodes until Kubernetes or a user evicts them.
 * `replace` moves the members on faulty nodes elsewhere, as close to the others as the topology requires.
-* `restart` restarts all members: those on healthy nodes return to their nodes, and those on faulty nodes get other
-  nodes. If the Job restarts as a whole, finished members get new nodes too, because other pods may use their old
+* `restart` restarts all members: members on healthy nodes return to their nodes, and members on faulty nodes get other
+  nodes. If the Job restarts as a whole, finished members get new nodes, too, because other pods may use their old
   capacity.
 
 If capacity is free, `replace` and `restart` create a placement of the gang whose victims are the gang's own members, as
@@ -14,10 +14,10 @@ for a move. The placement holds the new nodes, so the gang need not wait in its 
 members on suspect nodes keep running, and members on dead nodes are evicted. With `restart`, the whole gang is then
 evicted after the grace period for gangs that have lost members.
 
-If all members of a gang that is to restart are still running, they first get an eviction notice (`begunrepairs`).
+If all members of a restarting gang are still running, the members first get an eviction notice (`begunrepairs`).
 
 Several faults in quick succession cause a single repair. A node that does not respond is given time to recover. If most
-nodes are faulty at once, the cause is probably outside the nodes, and nothing is repaired.
+nodes are faulty at once, no gang is repaired, because the cause is probably outside the nodes.
 """
 
 from collections.abc import Sequence
@@ -49,7 +49,7 @@ SETTLE_S = 2.0
 SETTLE_MOST_S = 10.0
 """Maximum number of seconds between the first fault and the repair."""
 MOST_GANGS = 16
-"""Maximum number of gangs repaired in one cycle; the others follow in later cycles."""
+"""Maximum number of gangs repaired in one cycle; further gangs follow in later cycles."""
 FEW_NODES = 2
 """Number of faulty nodes up to which repairs are never stopped, as in kube-controller-manager's rule for zones."""
 _BACK = "mpi"
@@ -58,7 +58,7 @@ Mitigation)."""
 
 
 class Repair:
-    """The action that checks gangs when they or their nodes change, and remembers when faults have begun."""
+    """The action that checks gangs when they or their nodes change, and remembers the start of faults."""
 
     name = "repair"
 
@@ -67,10 +67,10 @@ class Repair:
         """Maps a faulty node that has gang members to the time when its fault was first seen, in seconds since the
         epoch."""
         self._checks: dict[str, tuple[GangView, int]] = {}
-        """Maps the key of a gang without faults to the gang and the nodes' generation when it was last checked."""
+        """Maps the key of a gang without faults to the gang and the nodes' generation at its last check."""
 
     def execute(self, session: Session) -> None:
-        """Decide Place and Repair for gangs that are due for repair, and Unschedulable for those that cannot be."""
+        """Decide Place and Repair for gangs that are due for repair, or Unschedulable if repair is impossible."""
         hurt = self._hurt(session)
         self._since = {node: self._since.get(node, session.now) for _, nodes in hurt for node in nodes}
         stopped, repaired = too_many(session), 0
@@ -110,7 +110,7 @@ class Repair:
         return _replace(session, gang, due, lost, why)
 
     def _restart(self, session: Session, gang: GangView, due: Faults, lost: list[PodRecord], why: str) -> bool:
-        """Restart a gang in place. If this is impossible, evict it after the grace period for dead members."""
+        """Restart a gang in place, or, if impossible, evict the gang after the grace period for dead members."""
         there = [pod for pod in gang.pods if pod.alive]
         gone = {pod.uid for pod in lost}
         leaving = [*lost, *(pod for pod in there if pod.uid not in gone and _refuses(session, pod))]
@@ -132,7 +132,7 @@ class Repair:
     def _due(self, session: Session, gang: GangView, nodes: Faults) -> Faults:
         """Return the faulty nodes to repair together now.
 
-        The result is empty as long as more faults or recoveries may follow.
+        The result is empty as long as more faults or recoveries are expected soon.
         """
         at = {node: self._due_at(session, gang, node, fault) for node, fault in nodes.items()}
         soon = [moment for moment in at.values() if moment <= session.now + SETTLE_S]
@@ -140,7 +140,7 @@ class Repair:
         return {node: nodes[node] for node, moment in at.items() if moment <= session.now} if settled else {}
 
     def _due_at(self, session: Session, gang: GangView, node: str, fault: Fault | None) -> float:
-        """Return the time from which a fault is repaired: at once, or after the grace period for unresponsive nodes."""
+        """Return the time from which a fault is repaired: now, or after the grace period for unresponsive nodes."""
         seen = self._since[node]
         if fault is None or fault.kind == "suspect":
             return seen
@@ -224,8 +224,9 @@ def _place(
 ) -> bool:  # fmt: skip
     """Evict the pods `going`, and plan new nodes for those in `leaving`; return False if no capacity is free.
 
-    The other evicted pods return to their own nodes. The pods may use the gang's spare slots, and gangs that borrow
-    these slots are evicted. With `notified`, the pods first get an eviction notice, if the gang wants notices.
+    Evicted pods that are not in `leaving` return to their own nodes. The pods may use the gang's spare slots, and gangs
+    that borrow these slots are evicted. With `notified`, the pods first get an eviction notice, if the gang requests
+    notices.
     """
     statement, coming = Statement(session), [*leaving, *gang.does_again]
     if len(going) > MOST_VICTIMS or any(pod.slot is None for pod in (*going, *coming)):
@@ -246,7 +247,7 @@ def _place(
     operations = statement.commit_victims()
     spares = without(gang, {session.snapshot.name(operation.column) for operation in operations}, room)
     session.snapshot.leaving.update((pod.uid, pod) for pod in [*going, *(pod for _, pod in borrowers)])
-    if gang.independent:  # each pod is replaced on its own, by a pod with another name
+    if gang.independent:  # each pod is replaced alone, by a pod with another name
         session.decide(decisions.EvictForFaults(gang, policy, tuple(going), kind, reason))
         return True
     runs, epoch = runs_of_operations(session, gang, operations, gated=True), gang.next_epoch()
@@ -258,7 +259,7 @@ def _place(
             gang, runs, epoch, len(going), (*own, *borrowers), reason, spares=spares, notices=notices, waits_until=until
         )
     )
-    if not notices:  # otherwise the members are notified after the placement is written
+    if not notices:  # a later cycle evicts notified members
         session.decide(decisions.EvictForFaults(gang, policy, tuple(going), kind, reason, epoch))
     session.evicted.add(gang.key)
     return True

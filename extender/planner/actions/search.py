@@ -1,8 +1,8 @@
 """Search for a gang's nodes, on a Statement: all members of the minimum together, then as many pods as fit.
 
-A search gets the gang's demand (`planner.ask`), and results in slots on the statement or in a shortage. The minimum is
-placed pod set by pod set, in up to two orders. If a pod set does not fit, everything is rolled back. If the minimum may
-consist of any members, the search then places those that fit.
+The input of a search is the gang's demand (`planner.ask`); its result is slots on the statement or a shortage. The
+minimum is placed pod set by pod set, in up to two orders. If a pod set does not fit, all slots of the search are rolled
+back. If the minimum may consist of any members, the search then places the members that fit.
 """
 
 from bisect import bisect_left
@@ -47,7 +47,7 @@ class SlotSearch:
     grown: Counter[str] = field(default_factory=Counter, init=False)
     """Maps a pod set to the number of slots above the minimum that this cycle has added."""
     _lacks: Shortage | None = field(default=None, init=False)
-    """The first shortage that was found while trying to place all slots."""
+    """The first shortage found while trying to place all slots."""
 
     @property
     def lacking(self) -> bool:
@@ -140,7 +140,7 @@ class SlotSearch:
     ) -> Shortage | None:
         """Place these pod sets until one does not fit.
 
-        Return its shortage, or a placeholder if a shortage is already `reported`.
+        Return the shortage of the pod set that does not fit, or a placeholder if a shortage is already `reported`.
         """
         session, gang = self.session, self.ask.gang
         for pod_set in order:
@@ -159,7 +159,7 @@ class SlotSearch:
         return None
 
     def _in_domains(self, orders: Sequence[list[PodSetView]], slots: Ranks) -> Shortage | None:
-        """Return what a gang that requires a domain lacks on all nodes together, or else in the closest domain."""
+        """Return a gang's shortage on all nodes together, or else in the closest domain, if it requires one."""
         closest = self.session.hooks.closest_domain.call(self.ask.gang, slots)
         if closest is None:
             return None
@@ -233,7 +233,7 @@ class SlotSearch:
         _all_placed(self.session, self.statement, self.ask.gang, part, {pod_set.name: pod_set})
 
     def _queue_room(self, pod_set: PodSetView, ranks: Sequence[int]) -> int:
-        """Return the number of these ranks, from the first, that fit into the quota of the gang's queues."""
+        """Return how many of these ranks, counted from the first, fit into the quota of the gang's queues."""
         if not ranks or pod_set.cls is None:
             return len(ranks)
 
@@ -246,9 +246,9 @@ class SlotSearch:
 
 
 def moved(session: Session, statement: Statement, gang: GangView, pods: Sequence[PodRecord]) -> bool:
-    """Give new slots to all these evicted or finished pods; return False if one does not fit.
+    """Give new slots to all these evicted or finished pods; return False if one of the pods does not fit.
 
-    The slots have the requests of the pods and not of the template, and are near the members that stay.
+    The new slots have the pods' requests instead of the template's, and are near the members that stay.
     """
     alike: dict[str, PodSetView] = {}
     for pod in pods:
@@ -278,7 +278,7 @@ def _all_placed(
 
 
 def place_whole(session: Session, gang: GangView) -> bool:
-    """Decide Place for a gang if its minimum fits without capacity that is reserved for others; else return False."""
+    """Decide Place for a gang if its minimum fits without capacity reserved for other gangs; else return False."""
     statement = Statement(session)
     search = SlotSearch(session, statement, session.ask(gang))
     with undone(statement), reservations_kept(session, gang):
@@ -292,7 +292,7 @@ def place_whole(session: Session, gang: GangView) -> bool:
 
 @contextmanager
 def reservations_kept(session: Session, gang: GangView) -> Iterator[None]:
-    """Exclude the capacity that is reserved for other gangs, within a `with` block."""
+    """Within a `with` block, exclude the capacity that is reserved for other gangs."""
     before, session.reserved = session.reserved, session.reserved_from(gang)
     try:
         yield
@@ -301,7 +301,7 @@ def reservations_kept(session: Session, gang: GangView) -> Iterator[None]:
 
 
 def there(session: Session, statement: Statement, ask: Ask) -> dict[str, dict[int, int]] | None:
-    """Return the columns of the gang's members by pod set and rank. Members that the statement places are included.
+    """Return the columns of the gang's members, including those placed by the statement, by pod set and rank.
 
     The result is None if the gang has no topology request.
     """
@@ -319,7 +319,7 @@ def there(session: Session, statement: Statement, ask: Ask) -> dict[str, dict[in
 
 
 def _orders(session: Session, gang: GangView) -> list[list[PodSetView]]:
-    """Return the orders of pod sets to try: largest share of the cluster first, then the given order.
+    """Return the orders in which to try pod sets: by descending share of the cluster, then the given order.
 
     Pod sets with affinity to other pods come last.
     """

@@ -3,7 +3,7 @@
 On each additional node, the gang holds as many spare slots as members would fit on the empty node. Spare slots are
 planned together with the gang's minimum, like members with additional ranks. They are therefore in the gang's domain
 and follow all rules of its pods. If spare slots do not fit, or the queue's limits do not allow them, the gang starts
-without them and gets them later, when capacity is free.
+without spare slots and gets them later, when capacity is free.
 
 Spare slots are entries of the ledger (`planner.state.spareentries`), and no other gang is placed on them. A lost member
 may use any free capacity and the gang's spare slots; a used spare slot is replaced later.
@@ -40,7 +40,7 @@ SEARCHES = 8
 
 @dataclass(slots=True)
 class Spares:
-    """State of the planning of spare slots that lasts from one cycle to the next."""
+    """State of the planning of spare slots that is kept from cycle to cycle."""
 
     _searched: dict[str, float] = field(default_factory=dict)
     """Maps the UID of a gang to the time of its last failed search for spare slots, in seconds since the epoch."""
@@ -51,8 +51,8 @@ class Spares:
     def ranks(self, session: Session, gang: GangView) -> dict[str, range]:
         """Return the ranks of spare slots by pod set, which follow the members' ranks; empty for most gangs.
 
-        A gang has at most as many spare slots as members; otherwise a gang of one pod could hold an unused rack.
-        Members are counted by pods and not by their highest rank, because users can label a pod with any rank.
+        A gang has at most as many spare slots as members; a gang of one pod cannot hold an unused rack. Members are
+        counted by pods and not by the highest rank, because users can label a pod with any rank.
         """
         asked = Counter(gang.spares_asked)
         if not asked or gang.independent:
@@ -70,7 +70,7 @@ class Spares:
         return found
 
     def _wanted_spares(self, session: Session, pod_set: PodSetView) -> int:
-        """Return the spare slots per additional node: as many members of the pod set as an empty node can hold."""
+        """Return the spare slots per additional node: the number of members that an empty node can hold."""
         cls = pod_set.cls
         if cls is None:
             return 0
@@ -115,7 +115,7 @@ class Spares:
 
 
 def place_together(search: SlotSearch, spares: Statement, ranks: Ranks) -> bool:
-    """Place the minimum on the search's statement and the spare slots on another; undo both if either does not fit."""
+    """Place the minimum on the search's statement and the spare slots on another; on failure, undo both."""
     session, statement = search.session, search.statement
     amounts = session.amounts(search.ask) + _amounts(session, search.ask, ranks)
     if session.queue_refusal(search.ask, amounts) is not None:
@@ -131,7 +131,7 @@ def place_together(search: SlotSearch, spares: Statement, ranks: Ranks) -> bool:
 
 
 def _parts(operations: Sequence[Operation], wanted: Callable[[str, int], bool]) -> Iterator[Operation]:
-    """Yield the operations, reduced to the ranks that `wanted` accepts."""
+    """Yield the operations with only those ranks that `wanted` accepts."""
     for operation in operations:
         ranks = [rank for rank in operation.ranks if wanted(operation.pod_set, rank)]
         if ranks:
@@ -153,7 +153,7 @@ def joined(seats: Sequence[NodeSpares]) -> list[NodeSpares]:
 
 
 class SpareSlots:
-    """Spare slots that a search may use like free capacity, and those that are left after the search."""
+    """Spare slots that a search may use like free capacity, and the spare slots that remain after the search."""
 
     def __init__(self, session: Session, gangs: Iterable[GangView]) -> None:
         self._session = session
@@ -172,7 +172,7 @@ class SpareSlots:
 
     @contextmanager
     def free(self) -> Iterator[None]:
-        """Count the spare slots as free capacity within a `with` block."""
+        """Within a `with` block, count the spare slots as free capacity."""
         free = self._session.snapshot.free
         for _, run, column, row in self._spares:
             free[:, column] += row * run.count
@@ -190,7 +190,7 @@ class SpareSlots:
 
 
 def after_use(gang: GangView, room: SpareSlots) -> list[NodeSpares]:
-    """Return the gang's spare slots without the slots that its own members have taken."""
+    """Return the gang's spare slots that its own members have not taken."""
     return spares_left(gang.spares, (loan for loan in room.loans if loan.lender == gang.uid))
 
 
@@ -224,7 +224,7 @@ def lendable_spares(session: Session, gang: GangView) -> SpareSlots:
 
 @contextmanager
 def spares_returned(session: Session, gang: GangView) -> Iterator[None]:
-    """Take the spare slots that other gangs have lent, within a `with` block.
+    """Within a `with` block, take the spare slots that other gangs have lent.
 
     Lent spare slots return to their owners when the borrowers end.
     """
@@ -284,7 +284,7 @@ def _still_there(session: Session, gang: GangView, wanted: Mapping[str, int]) ->
 
 
 def _found(session: Session, gang: GangView, lacking: Counter[str], reservations: HeadReservations) -> list[NodeSpares]:
-    """Find spare slots in place of these missing ones, near the gang's members; the session takes their capacity."""
+    """Find replacements for missing spare slots near the gang's members, and take their capacity in the session."""
     statement = Statement(session)
     search = SlotSearch(session, statement, session.ask(gang))
     with undone(statement), reservations.room_for(gang, growth=True):

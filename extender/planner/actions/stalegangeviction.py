@@ -1,8 +1,8 @@
 """The action that evicts the remaining members of a gang that has lost members and did not get new ones in time.
 
 The action follows KAI-Scheduler's action of the same name, with two differences. Failed members count as present,
-because the Job's controller handles failures. Finished members protect the others (KAI-Scheduler's issue 1968). The
-gang is compared with the minimum that it had when it started. A Job that is scaled up therefore keeps its pods while
+because the Job's controller handles failures. Finished members protect the others (KAI-Scheduler's issue 1968). A gang
+is compared with the minimum that it had when it started. A Job that is scaled up therefore keeps its pods while
 capacity for more pods is missing.
 
 Members with a node in a placement count as present, even in a placement of this cycle. An evicted gang gets no nodes in
@@ -19,9 +19,9 @@ from extender.planner.state.gangs import GangView
 
 
 class StaleGangEviction:
-    """Tracks gangs that have started.
+    """The action that evicts gangs that have been below their minimum for longer than the grace period.
 
-    The grace period is one of the cycle's inputs; a negative value means that it never ends.
+    The grace period is one of the cycle's inputs; a negative grace period never ends.
     """
 
     name = "stalegangeviction"
@@ -30,12 +30,12 @@ class StaleGangEviction:
         self._since: dict[str, float] = {}
 
     def execute(self, session: Session) -> None:
-        """Decide Evict for all members of a gang whose grace period is over and that this cycle does not complete."""
+        """Decide Evict for all members of gangs that are incomplete for longer than the grace period."""
         grace_s = session.inputs.timing.staleness_grace_s
         stale = {gang.uid: gang for gang in session.snapshot.gangs if session.attempt(gang, _is_stale)}
         self._since = {uid: self._since.get(uid, session.now) for uid in stale}
         for uid, gang in stale.items() if grace_s >= 0 else ():
-            waits = bool(session.failed_on.get(gang.key))  # because a node is avoided after a failure
+            waits = bool(session.failed_on.get(gang.key))  # it waits because a node is avoided after a failure
             if session.now - self._since[uid] < grace_s or waits or _is_completed(session, gang):
                 continue
             session.withdraw(gang, decisions.Place)

@@ -1,7 +1,7 @@
 """Expected end times of running pods, and the resources that they free. The module does no I/O and reads no clock.
 
 Only pods that have an expected runtime or a deadline, or are being deleted, are expected to end. A pod that exceeds its
-expected runtime may end at any moment; once it has run for twice this time, no end is expected.
+expected runtime may end at any moment; after twice this runtime, no end is expected.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -28,8 +28,8 @@ LEAST_PATIENCE_S = 60.0
 """Minimum time after a pod's expected end during which the end is still expected."""
 
 End = tuple[float, int, Amounts, str]
-"""Time when a pod ends, column of its node, resources that it frees, and its owner (the key of a gang, or of a pod
-without a gang)."""
+"""Expected end of a pod, the column of its node, the resources that it frees, and the key of its gang, or its own key
+without a gang."""
 
 
 def expected_end(since: float | None, runtime_s: float | None, now: float) -> float:
@@ -61,14 +61,14 @@ class Releases:
         return result
 
     def gained(self, columns: NDArray[np.int64], count: int) -> Amounts:
-        """Return what the first `count` releases free in total in these columns: int64, shape (resources, columns)."""
+        """Return the sum of the first `count` releases in these columns: int64, shape (resources, columns)."""
         result = np.zeros((self.rows.shape[1], len(columns)), dtype=np.int64)
         for index in np.flatnonzero(np.isin(self.columns[:count], columns)):
             result[:, columns == self.columns[index]] += self.rows[index][:, None]
         return result
 
     def when(self, columns: NDArray[np.int64], lacking: Amounts) -> float | None:
-        """Return when the resources in `lacking`, int64 of shape (resources, columns), will be free; None if never."""
+        """Return the time when the resources `lacking`, int64 (resources, columns), are free; None if never."""
         left, place = lacking.copy(), {int(column): position for position, column in enumerate(columns)}
         short = int(np.count_nonzero((left > 0).any(axis=0)))
         if not short:
@@ -83,7 +83,7 @@ class Releases:
         return None
 
     def owners_in(self, columns: NDArray[np.int64], count: int) -> list[str]:
-        """Return the owners of the first `count` releases in these columns, each once, in order of time."""
+        """Return the distinct owners of the first `count` releases in these columns, in order of time."""
         places = np.flatnonzero(np.isin(self.columns[:count], columns))
         return list(dict.fromkeys(self.owners[int(place)] for place in places))
 
@@ -139,9 +139,10 @@ def _placed_slots(snapshot: Snapshot, gang: GangView) -> Iterator[tuple[int, Pod
 def used_by_gangs(
     snapshot: Snapshot, gangs: Iterable[GangView] | None = None, without: Collection[str] = ()
 ) -> Amounts:
-    """Return the usage of each node by gangs, int64 of shape (resources, nodes); other pods may never end.
+    """Return the usage of each node by gangs, int64 of shape (resources, nodes).
 
-    Pods whose UIDs are in `without` are not counted.
+    Pods without a gang are not counted, because they may never end. Pods with a UID in `without` are not counted,
+    either.
     """
     used, pods = np.zeros_like(snapshot.free), list[PodRecord]()
     for gang in snapshot.gangs if gangs is None else gangs:

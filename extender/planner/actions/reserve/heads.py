@@ -1,14 +1,14 @@
 """Reservations of one cycle: the first waiting gang of each queue, the capacity reserved for it, and changes to write.
 
 The head of a queue is the first of its gangs, in the session's order, that waits for capacity. A head gets a
-reservation if its start can be predicted, or if it has waited for a long time. Another gang may use reserved nodes if
-it will end before the reservation begins, or if the capacity suffices for both gangs. The reserved capacity is the
-head's demand minus the capacity that will be free when the reservation begins.
+reservation if its start can be predicted, or if the head has waited for a long time. Another gang may use reserved
+nodes if the gang will end before the reservation begins, or if the capacity suffices for both gangs. The reserved
+capacity is the head's demand minus the capacity that will be free when the reservation begins.
 
 A reservation binds all queues if the head's queue is entitled to the resources (`judged`), otherwise only its own
-queue. A queue therefore cannot withhold capacity that it is not entitled to. A reservation of an earlier cycle applies
-from the beginning of the cycle, because otherwise the first gang in order could take capacity that has become free.
-Gangs that come before the head in the same queue need not respect the reservation.
+queue. A queue therefore cannot withhold capacity to which it is not entitled. A reservation of an earlier cycle applies
+from the beginning of the cycle, so that the first gang in order cannot take capacity that has become free. Gangs that
+come before the head in the same queue need not respect the reservation.
 """
 
 from collections.abc import Iterator, Sequence
@@ -54,7 +54,7 @@ _MODES = get_args(ReservationMode)
 class HeadReservations:
     """The reservations of a cycle, while `allocate` processes one gang after another.
 
-    The argument `searched` is passed from cycle to cycle.
+    The argument `searched`, with the failed searches for reservations, is passed from cycle to cycle.
     """
 
     def __init__(self, session: Session, gangs: Sequence[GangView], searched: ReservationSearches) -> None:
@@ -70,11 +70,11 @@ class HeadReservations:
         self._live: dict[str, Reservation] = {}
         """Maps a queue to its current reservation."""
         self._views: dict[tuple[str, ...], LeftFree | None] = {}
-        """Maps a set of queues, whose reservations a gang must respect, to the capacity that the gang must leave free.
+        """Maps the queues with reservations that a gang must respect to the capacity that the gang must leave free.
         """
         self._position: dict[str, int] = {}
         self._asked: set[str] = set()
-        """UIDs of gangs for which a search was due in this cycle. The remembered searches of other gangs are dropped.
+        """UIDs of gangs for which a search was due in this cycle; the failed searches of other gangs are forgotten.
         """
         self._load(gangs)
 
@@ -107,22 +107,22 @@ class HeadReservations:
             self._position = {gang.key: place for place, gang in enumerate(self._session.in_job_order(mates))}
 
     def _published(self, session: Session, gang: GangView) -> Reservation | None:
-        """Return the current reservation in a gang's Placement; None if the reservation is over."""
+        """Return the reservation in a gang's Placement; None if the reservation is over."""
         found = as_written(session, gang, self._known_releases())
         if found is None or (found.at is None and not found.written and not patience_is_over(session, gang)):
             return None
         return self._judged(found)
 
     def _full(self) -> bool:
-        """Return True if `heads` reservations bind all queues, or there are MOST_LIVE times as many in total."""
+        """Return True if `heads` reservations bind all queues, or MOST_LIVE times as many exist in total."""
         heads, binding = self._rules.heads, sum(not each.only for each in self._live.values())
         return binding >= heads or len(self._live) >= MOST_LIVE * heads
 
     def mode(self, queue: str) -> ReservationMode:
-        """Return the reservation mode of this queue: how gangs after a waiting head are treated."""
+        """Return the reservation mode of this queue, which determines how gangs after a waiting head are treated."""
         known = self._session.snapshot.queues.get(queue)
         text = known.metadata.annotations.get(names.RESERVATIONS, "").strip().lower() if known else ""
-        return text if text in _MODES else self._rules.mode  # type: ignore[return-value]  # it is one of them
+        return text if text in _MODES else self._rules.mode  # type: ignore[return-value]  # validated before
 
     # -- the gang that is being placed ------------------------------------------------------------------------------
 
@@ -133,12 +133,12 @@ class HeadReservations:
 
     @contextmanager
     def room_for(self, gang: GangView, *, growth: bool = False) -> Iterator[bytes]:
-        """Apply the reservations that this gang must respect, within a `with` block.
+        """Within a `with` block, apply the reservations that this gang must respect.
 
         Yields a key of the capacity that the gang must leave free; equal keys mean equal capacity.
 
         A started gang that lacks members may use all free capacity, because its running members make no progress
-        without them. This exception does not apply to independent pods.
+        without the missing ones. Independent pods are never such gangs.
         """
         reserved = None if gang.started and not growth and not gang.independent else self.left_by(gang)
         self._session.reserved = reserved
@@ -148,7 +148,7 @@ class HeadReservations:
             self._session.reserved = None
 
     def in_the_way(self, gang: GangView) -> Reason:
-        """Return the reservations that keep this gang from nodes that could hold it; call it only inside `room_for`."""
+        """Return the reservations that keep this gang from suitable nodes; call this method only inside `room_for`."""
         session = self._session
         if session.reserved is None:
             return NOTHING
@@ -211,7 +211,7 @@ class HeadReservations:
         self._asked.add(gang.uid)
 
     def _search(self, gang: GangView, known: Reservation | None) -> Reservation | None:
-        """Return a reservation that begins earlier than the known one; None if there is no such reservation."""
+        """Return a reservation that begins earlier than the known one; None if none exists."""
         session = self._session
         search = ReservationSearch(
             session.snapshot.version, session.now, known is not None, patient=not patience_is_over(session, gang)
@@ -239,7 +239,7 @@ class HeadReservations:
         return replace(found, why=self._why(found))
 
     def _judged(self, reservation: Reservation) -> Reservation:
-        """Return a reservation as it applies now; if it has changed, its Placement is written again."""
+        """Return a reservation with the queues that it binds now; if changed, its Placement is written again."""
         found = judged(self._session, reservation)
         known = found.gang.placement.status.reserved_at if found.gang.placement else ""
         if found.why.params.get("aside", found.why) == found.suspended and readable_time(known) == found.since:
@@ -263,7 +263,7 @@ class HeadReservations:
                 session.decide(decisions.Reserve(each.gang, each.pod_sets, each.at, each.since, self._why(each)))
 
     def _why(self, reservation: Reservation) -> Reason:
-        """Return the reason for a reservation, which names its nodes in natural order."""
+        """Return the reason for a reservation, with its nodes in natural order."""
         found, until, snapshot = self._known_releases(), reservation.at or 0.0, self._session.snapshot
         order = snapshot.order[np.isin(snapshot.order, reservation.columns)]
         nodes = [snapshot.name(int(column)) for column in order]
@@ -284,7 +284,7 @@ class HeadReservations:
         return list(self._live.values())
 
     def left_by(self, gang: GangView) -> LeftFree | None:
-        """Return the capacity that this gang must leave free, even in the cycle in which it becomes the head."""
+        """Return the capacity that this gang must leave free, even in the cycle in which the gang becomes the head."""
         if not self._live:
             return None
         view = tuple(queue for queue, each in self._live.items() if self._minds(gang, each))

@@ -6,10 +6,10 @@ Affinity between pods is evaluated for the pods that are running now.
 
 A reservation binds all queues if the head's queue is entitled to the resources, otherwise only the head's queue. A
 queue may reserve its fair share (or its deserved or guaranteed resources, if these are more), minus its current usage.
-While the head must wait for pods of its own queue, the reservation does not bind other queues, because they cannot
-shorten this wait. Other queues are also exempt, for `patience_s`, if the gang has not started for a long time
-(`expiry_s`). Gangs of the head's own queue that come after the head always leave the capacity free. The module does no
-I/O and reads no clock.
+While the head must wait for pods of its own queue, the reservation does not bind other queues, because these cannot
+shorten the wait. Other queues are also exempt, for `patience_s`, if the gang has not started for a long time
+(`expiry_s`). Later gangs of the head's own queue always leave the reserved capacity free. The module does no I/O and
+reads no clock.
 """
 
 from collections import Counter
@@ -37,28 +37,28 @@ from muster.api.muster.placement import PodSetPlacement, ranks_of
 from muster.api.muster.reason import NOTHING, Reason, stored
 
 LATER_S = 10.0
-"""If the expected start moves by at most this time, the Placement is not written again."""
+"""Maximum change of the expected start for which the Placement is not written again."""
 SEARCH_INTERVAL_S = 5.0
 """Minimum time between a failed search and the next search for the same gang, if nodes have changed."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reservation(ReservedRoom):
-    """Reserved capacity with the gang's slots; its expected beginning `at` is in whole seconds."""
+    """Reserved capacity with the gang's slots; the expected beginning `at` is in whole seconds since the epoch."""
 
     gang: GangView
     pod_sets: list[PodSetPlacement]
     why: Reason = NOTHING
     written: bool = False
-    """True if the gang's Placement already records this reservation."""
+    """True if the gang's Placement already contains this reservation."""
     suspended: Reason = NOTHING
     """Reason why the reservation binds only the gang's queue; empty if it binds all queues."""
     since: float = 0.0
-    """Time since when nodes are reserved for the gang, in whole seconds since the epoch."""
+    """Start of the time for which nodes have been reserved for the gang, in whole seconds since the epoch."""
 
 
 def as_written(session: Session, gang: GangView, releases: Releases) -> Reservation | None:
-    """Return the reservation in the gang's Placement, with a new expected time; None if a node rejects the gang."""
+    """Return the reservation in the gang's Placement, with an updated time; None if a node now rejects the gang."""
     placement, snapshot = gang.placement, session.snapshot
     if placement is None or placement.status.phase != "Reserved":
         return None
@@ -88,7 +88,7 @@ def as_written(session: Session, gang: GangView, releases: Releases) -> Reservat
 
 
 def _when(session: Session, recorded: str, predicted: float | None) -> tuple[float | None, bool]:
-    """Return when the reservation should begin, and True if the time in the Placement is still accurate enough."""
+    """Return the time when the reservation should begin, and True if the Placement's time is still accurate enough."""
     before = readable_time(recorded)
     if predicted is None:
         return None, not recorded
@@ -113,14 +113,14 @@ def left_to(session: Session, reservations: Sequence[Reservation]) -> LeftFree |
 
 @dataclass(frozen=True, slots=True)
 class ReservationSearch:
-    """Inputs of a search for a reservation that found nothing."""
+    """Inputs of a failed search for a reservation."""
 
     version: int
     """Version of the snapshot's arrays."""
     at: float
     """Time of the search, in seconds since the epoch."""
     improving: bool
-    """True if the gang already had a reservation, and the search was for an earlier one."""
+    """True if the gang already had a reservation, and the search was for an earlier start."""
     patient: bool
     """True if the gang had not yet waited for `patience_s`."""
 
@@ -140,7 +140,7 @@ def worth_it(search: ReservationSearch, last: ReservationSearch | None) -> bool:
 def earliest(
     session: Session, gang: GangView, releases: Releases, taken: Amounts, before: float | None
 ) -> Reservation | None:
-    """Return the earliest reservation on capacity that is not `taken`, before the time `before`; None without one."""
+    """Return the earliest reservation on capacity that is not `taken`, before the time `before`, if one exists."""
     free = session.snapshot.free - taken
     most = len(releases.times) if before is None else releases.until(before)
     steps = np.flatnonzero(np.diff(releases.times[:most], append=np.inf) > 0) + 1  # after each distinct time
@@ -159,7 +159,7 @@ def earliest(
 
 
 def soonest_empty(session: Session, gang: GangView, taken: Amounts, *, of_others: bool) -> Reservation | None:
-    """Return a reservation without an expected time, preferably on nodes that gangs use least.
+    """Return a reservation without an expected time, preferably on the nodes least used by gangs.
 
     Returns None if the gang fits nowhere. With `of_others`, only capacity of other queues' gangs is expected to become
     free.
@@ -185,9 +185,9 @@ def soonest_empty(session: Session, gang: GangView, taken: Amounts, *, of_others
 
 
 def _first(count: int, tried: Callable[[int], list[Operation] | None]) -> tuple[int, list[Operation]] | None:
-    """Return the lowest number from 0 to `count` - 1 for which `tried` returns a result, with this result.
+    """Return the lowest number below `count` for which `tried` returns a result, with this result.
 
-    If there is a result for one number, there must be a result for all higher numbers too.
+    If `tried` returns a result for a number, it must return one for all higher numbers, too.
     """
     result = tried(count - 1) if count else None
     if result is None:
@@ -241,7 +241,7 @@ def _need(session: Session, operations: list[Operation]) -> tuple[NDArray[np.int
 def judged(session: Session, reservation: Reservation) -> Reservation:
     """Return the reservation with the queues that it binds now.
 
-    The reservation binds all queues, or only its own queue. In the second case, `suspended` has the reason.
+    If the reservation binds only its own queue, `suspended` has the reason.
     """
     queue, rules, suspended = reservation.gang.queue, session.reservations, NOTHING
     since = _since(session, reservation.gang)
@@ -259,8 +259,8 @@ def judged(session: Session, reservation: Reservation) -> Reservation:
 def _since(session: Session, gang: GangView) -> float:
     """Return the time since when nodes are reserved for the gang.
 
-    This time is reset to now once the reservation's maximum duration (`expiry_s`) and the following pause
-    (`patience_s`) are over.
+    The time is reset to now once the reservation's maximum duration (`expiry_s`) and the following pause (`patience_s`)
+    are over.
     """
     rules, now = session.reservations, float(floor(session.now))
     known = readable_time(gang.placement.status.reserved_at) if gang.placement else None
