@@ -12,7 +12,7 @@ from muster.volcano.access import DEPTH, NamespaceObstacle, barrier, locked_to, 
 
 
 class Access:
-    """Queues by name, and the labels of namespaces that decide about access to queues."""
+    """Queues by name, and the labels of namespaces that determine access to queues."""
 
     def __init__(self, pool: str = DEFAULT_POOL) -> None:
         self.pool = pool
@@ -22,9 +22,9 @@ class Access:
         """The queues of all pools; a queue belongs to the pool of its topmost ancestor."""
         self._children: dict[str, set[str]] = {}
         self.left: set[str] = set()
-        """Namespaces that no longer give their pods a queue, but did so since this process started."""
+        """Namespaces that no longer give their pods a queue, but have done so since the extender started."""
         self.ending: set[str] = set()
-        """Namespaces that are being deleted, in which no new objects may be created, not even placements."""
+        """Namespaces that are being deleted, in which not even placements can be created."""
         self._labels: dict[str, Mapping[str, str]] = {}
         self._locked: set[str] = set()
         """Namespaces that are locked to their queue."""
@@ -42,7 +42,7 @@ class Access:
         return barrier(queue, namespace, self._labels.get(namespace, {}), self._every.get)
 
     def on_queue(self, old: Queue | None, new: Queue | None) -> None:
-        """Update a queue; a new parent or label may move it, and the queues below it, to another pool."""
+        """Update a queue; a new parent or label may move the queue and its descendants to another pool."""
         name = (new or old or Queue()).metadata.name
         known = put_entry(self._every, name, new)
         before, after = _place(known), _place(new)
@@ -93,7 +93,7 @@ class Access:
 def parents_of(queues: Mapping[str, Queue]) -> dict[str, str]:
     """Return a map from each queue to its parent; the root's parent is empty.
 
-    A queue whose parent does not exist is a child of the root; so is one queue in each cycle of parents.
+    A queue without an existing parent, and one queue in each cycle of parents, are children of the root.
     """
     parents = {ROOT_QUEUE: ""}
     for name, queue in queues.items():

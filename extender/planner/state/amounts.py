@@ -1,6 +1,6 @@
-"""Resource quantities as arrays of integers, and tables without empty entries.
+"""Functions for resource quantities as arrays of integers, and for tables without empty entries.
 
-Requests are limited to `CLIP`, 2^50 base units (a pebibyte), and allocatable quantities to just below it. A clipped
+Requests are limited to `CLIP`, 2^50 base units (a pebibyte), and allocatable quantities to one unit less. A clipped
 request therefore fits nowhere, and sums stay within 64 bits for up to 8,192 pods on a node. Negative requests, which
 the API server refuses, count as 0.
 """
@@ -21,10 +21,9 @@ V = TypeVar("V")
 S = TypeVar("S", bound=np.generic)
 CLIP = 2**50
 MAX_SUM = 2**60
-"""Maximum of sums over many pods or queues: two such sums still fit into 64 bits."""
+"""Maximum of sums over many pods or queues, chosen so that the total of two sums fits into 64 bits."""
 _MAX_SHARE = 2**54
-"""Maximum of one queue's sum: 16 PiB. This is more than any cluster has, and small enough to add the sums of several
-queues."""
+"""Maximum of one queue's sum: 16 PiB, more than any cluster has, but small enough to add the sums of several queues."""
 
 
 def sum_along(axis: dict[str, int], rows: int, sums: Vector) -> Amounts:

@@ -1,7 +1,7 @@
-"""The last filter answers for pods without a gang, with which bind calls are compared.
+"""The last answers to filter calls for pods without a gang; bind calls are compared with these answers.
 
 kube-scheduler binds a pod only to a node that passed the pod's last filter call. An answer has one bit per node (625
-bytes for 5,000 nodes). An answer is stored from filter to bind, for some hundreds of pods at a time.
+bytes for 5,000 nodes), and is stored until the pod is bound. Some hundreds of answers are stored at a time.
 """
 
 import numpy as np
@@ -9,8 +9,8 @@ from cachetools import FIFOCache
 from numpy.typing import NDArray
 
 MOST = 4096
-"""Maximum number of stored answers. If there are more answers, the oldest one is dropped, and the bind verb checks the
-pod of this answer again."""
+"""Maximum number of stored answers. Beyond this number, the oldest answer is dropped, and the bind verb checks its pod
+again."""
 
 
 class Answers:
@@ -24,7 +24,7 @@ class Answers:
         return len(self._passed)
 
     def keep(self, uid: str, columns: NDArray[np.int64]) -> None:
-        """Store the columns that passed, replacing an earlier answer; drop the pod if there are none."""
+        """Store the columns that passed, replacing an earlier answer; without columns, drop the answer."""
         self._passed.pop(uid, None)
         if len(columns):
             bits = np.zeros(int(columns.max()) + 1, dtype=np.bool_)
@@ -32,7 +32,7 @@ class Answers:
             self._passed[uid] = np.packbits(bits)
 
     def passed(self, uid: str, column: int | None) -> bool:
-        """Return True if the node in this column passed in the last answer about this pod."""
+        """Return True if the node in this column passed the pod's last filter call."""
         bits = self._passed.get(uid)
         if bits is None or column is None or column // 8 >= len(bits):
             return False

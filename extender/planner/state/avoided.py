@@ -1,4 +1,4 @@
-"""Nodes that a gang avoids, from its Placement, and failed members that the Placement does not count yet."""
+"""Nodes that a gang avoids according to its Placement, and failed members that the Placement does not count yet."""
 
 from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
@@ -21,11 +21,11 @@ class FailedMembers:
         self._of: FIFOCache[str, dict[str, PodRecord]] = FIFOCache(most)
         """Maps a gang's key and a node to the failed member."""
         self.remembered: FIFOCache[str, tuple[AvoidedNode, ...]] = FIFOCache(most)
-        """Maps a gang's key to the nodes on which members failed, from its last Placement. A Job that restarts gets a
-        new PodGroup of the same name, and with it a new Placement."""
+        """Maps a gang's key to the nodes on which members failed, from its last Placement. A restarted Job has a new
+        PodGroup of the same name, and therefore a new Placement."""
 
     def note(self, before: PodRecord | None, record: PodRecord) -> None:
-        """Compare a pod's previous and present records, and remember a new failure."""
+        """Compare a pod's previous and current records, and remember a new failure."""
         if not record.failed or (before is not None and before.failed) or not record.gang or not record.node:
             return
         known = self._of.setdefault(record.gang, {})
@@ -39,7 +39,7 @@ class FailedMembers:
             self._of[key] = left
 
     def remember(self, key: str, avoided: Iterable[AvoidedNode]) -> None:
-        """Remember the nodes on which members of a gang failed; do nothing if there are no such nodes."""
+        """Remember the nodes on which members of a gang failed; do nothing without such nodes."""
         entries = tuple(each for each in avoided if each.failures)
         if entries:
             self.remembered[key] = entries
@@ -50,7 +50,7 @@ class FailedMembers:
 
 
 def entries_of(gang: GangView, remembered: Mapping[str, tuple[AvoidedNode, ...]]) -> dict[str, AvoidedNode]:
-    """Return the avoided nodes, by name, from the Placements of the gang's present and previous PodGroups."""
+    """Return the avoided nodes, by name, from the Placements of the gang's current and previous PodGroups."""
     own = gang.placement.status.avoided if gang.placement else ()
     return {each.node: each for each in (*remembered.get(gang.key, ()), *own)}
 
@@ -62,7 +62,7 @@ def avoided_nodes(
     *,
     failures: int = 0,
 ) -> dict[str, set[str]]:
-    """Return, by gang, the nodes that recently refused a member or on which one failed; `now` is in epoch seconds.
+    """Return each gang's nodes that recently refused a member or on which one failed; `now` is in epoch seconds.
 
     With `failures`, only nodes on which at least this many members have failed are returned.
     """

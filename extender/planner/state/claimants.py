@@ -29,10 +29,10 @@ from muster.resources.pods import node_allocatable
 class Claimants:
     """The users of claims, which are updated when claims or devices change.
 
-    `equip` is called with UIDs of pods whose needs may have changed, and `job_changed` with a Job's UID.
+    The class calls `equip` with the UIDs of pods whose needs may have changed, and `job_changed` with a Job's UID.
 
-    Each method `on_*` gets one changed object (None if it was deleted). The method returns True if the change may be
-    relevant to scheduling.
+    Each method `on_*` takes a changed object before and after its change (None if it does not exist), and returns True
+    if the change may be relevant to scheduling.
     """
 
     devices: DeviceTable
@@ -45,7 +45,7 @@ class Claimants:
     users: dict[str, set[str]] = field(default_factory=dict)
     """Maps a claim or claim template to the UIDs of pods that name it."""
     left: dict[str, str] = field(default_factory=dict)
-    """Maps a claim that has devices, but that no pod on a node names, to the node of the devices."""
+    """Maps a claim with devices that no pod on a node names to the node of the devices."""
 
     def on_slice(self, old: ResourceSlice | None, new: ResourceSlice | None) -> bool:
         """Update a ResourceSlice."""
@@ -100,7 +100,7 @@ class Claimants:
     def named(self, old: PodRecord | None, new: PodRecord | None) -> None:
         """Update the users of the claims that a pod names, and update the ledger entries of these claims.
 
-        The pod may also have been bound to a node, or may have left its node.
+        The pod may also have been bound to a node or have been removed from its node.
         """
         record, before, after = new or old, _claims_of(old), _claims_of(new)
         if record is None or not (before or after):
@@ -122,7 +122,7 @@ class Claimants:
         return counted + sum(map(self._counted_nowhere, claim.users if claim else ()))
 
     def claim_nodes(self) -> dict[str, str]:
-        """Return the node of each claim whose devices do not count as part of a pod."""
+        """Return the node of each claim with devices that do not count as part of a pod."""
         named = ((key, self.ledger.entries.get(("allocated", key))) for key in self.ledger.device_users)
         return self.left | {key: entry.node for key, entry in named if entry is not None}
 
@@ -153,7 +153,7 @@ class Claimants:
             self._settle(key)
 
     def _settle(self, key: str) -> None:
-        """Open the ledger entry for a claim's devices, or close it if they count with the claim's own pod."""
+        """Open the ledger entry for a claim's devices, or close it if the devices count with the claim's own pod."""
         claim = self.devices.claims.get(key)
         owner = self.pods.get(claim.owner) if claim else None
         own = [owner.extended_claim, *(ref.key for ref in owner.claims if ref.template)] if owner is not None else []

@@ -1,8 +1,8 @@
 """Comparisons of new queries (label selectors over pods) with the existing pods and templates, in small steps.
 
 A new pod is compared with all queries at the same time. A new query concerns all pods of its namespaces, possibly all
-pods of the cluster. Therefore it is compared in *rounds*, each for the queries of one namespace. The rounds of
-different namespaces alternate, so that a namespace with many queries delays only itself. After a round, the state is
+pods of the cluster. New queries are therefore compared in *rounds*, each for the queries of one namespace. The rounds
+of different namespaces alternate, so that a namespace with many queries delays only itself. After a round, the state is
 the same as if all pods had arrived after its queries. Pods whose device claims changed are also updated in rounds,
 because one claim may have any number of users.
 
@@ -23,14 +23,14 @@ from extender.planner.state.queries import Anchor, Labels, Mark, Query, anchors_
 from extender.planner.state.templates import Templates
 
 BATCH = 500
-"""Number of checks that are made for one round before the next round continues."""
+"""Number of checks for one round before the next round continues."""
 POD = 5
 """Cost, in checks, of finding out with which queries a pod must be compared."""
 CHANGE = 50
 MARK = 5
 """Cost, in checks, of adding a mark to a pod (`MARK`), and of changing the pod's class (`CHANGE`)."""
 Reclass = Callable[[PodClass, Labels], tuple[PodClass, int]]
-"""Function that returns the current class of pods with this class and labels, and how many checks were needed."""
+"""Function that returns the current class of pods with the given class and labels, and the number of checks needed."""
 
 
 @dataclass(slots=True, eq=False)
@@ -43,9 +43,9 @@ class _ComparisonRound:
 class Comparisons:
     """The rounds that are in progress.
 
-    The function `keep` is called for a pod that gets another class, and `job_changed` for a Job whose templates do. The
-    function `equipped` returns a pod with the class that results from its current device claims. The function
-    `released` is called with the keys of gangs that may have waited for a round that has finished.
+    The function `keep` is called for a pod with a changed class, and `job_changed` for a Job with changed classes of
+    its templates. The function `equipped` returns a pod with the class that results from its current device claims. The
+    function `released` is called with the keys of gangs that may have waited for a finished round.
     """
 
     classes: ClassTable
@@ -62,7 +62,7 @@ class Comparisons:
         self._open: set[Mark] = set()
         """Marks of the queries of all rounds that have not finished."""
         self._rounds: OrderedDict[tuple[str, str], _ComparisonRound] = OrderedDict()
-        """Rounds in the order in which they continue."""
+        """The rounds in the order in which they will continue."""
         self._unequipped: dict[str, dict[str, None]] = {}
         """Maps a namespace to the UIDs of pods whose claims have changed."""
         self._held: set[str] = set()
@@ -70,16 +70,16 @@ class Comparisons:
 
     @property
     def pending(self) -> bool:
-        """True if some comparisons have not been made yet."""
+        """True if some comparisons are pending."""
         return bool(self._rounds or self.classes.queries.fresh)
 
     @property
     def open_marks(self) -> frozenset[Mark]:
-        """The marks of queries with which not all pods have been compared."""
+        """The marks of queries that have not been compared with all pods yet."""
         return frozenset(self._open)
 
     def hold(self, gang: GangView) -> bool:
-        """Return True if the gang's demands are not compared with all pods yet, or its claims are outdated.
+        """Return True if the gang's queries have not been compared with all pods yet, or its claims are outdated.
 
         The function `released` is called when the gang may no longer have to wait.
         """

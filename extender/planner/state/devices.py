@@ -2,8 +2,8 @@
 
 `shared` is int64 of shape (nodes, devices): the thousandths of each device that are used by pods that share GPUs. Pods
 that use whole GPUs are not included, because the kubelet chooses their devices. The resource arrays contain the number
-of unused devices. If Muster did not bind a pod, the devices of its share are unknown; separate devices are then counted
-for this share.
+of unused devices. If another program bound a pod, the devices of its share are unknown, and separate devices are
+counted for the share.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,8 +19,7 @@ from muster.resources.gpus import GpuShare
 from muster.resources.vector import GPU, WHOLE
 
 Order = Callable[[Amounts], NDArray[np.float64] | float]
-"""Function from the used thousandths of one node's devices to their scores; the device with the highest score is used
-first."""
+"""Function that maps the used thousandths of one node's devices to scores; devices with high scores are used first."""
 
 
 def _none() -> Amounts:
@@ -29,7 +28,7 @@ def _none() -> Amounts:
 
 @dataclass(slots=True)
 class Devices:
-    """Arrays with one entry per node column, which all grow together."""
+    """Arrays with one entry per node column; all arrays grow together."""
 
     memory: Amounts = field(default_factory=_none)
     """Memory of each device in MiB; 0 if unknown."""
@@ -47,7 +46,7 @@ class Devices:
     pods: Amounts = field(default_factory=_none)
 
     def grow(self, size: int) -> None:
-        """Grow to this many columns."""
+        """Grow all arrays to this number of columns."""
         more = size - len(self.memory)
         for each in fields(self):
             amounts = getattr(self, each.name)
@@ -107,7 +106,7 @@ class Devices:
         return spare
 
     def overfull(self, free: Amounts, axis: Mapping[str, int]) -> NDArray[np.bool_]:
-        """Return, for each node, True if the shares exceed a device, or if more devices are used than exist."""
+        """Return the mask of nodes on which shares exceed a device, or more devices are used than exist."""
         full: NDArray[np.bool_] = (self.shared > WHOLE).any(axis=1) | ((self.pods > 0) & (self._spare(free, axis) < 0))
         return full
 
@@ -131,7 +130,7 @@ class Devices:
             total: Amounts = fits.sum(axis=1) + fresh * empty
             return total
         low, high = np.zeros(len(portions), np.int64), np.full(len(portions), GPU_DEVICES.value * WHOLE, np.int64)
-        while (low < high).any():  # the largest number of pods that each find different devices
+        while (low < high).any():  # the largest number of pods with different devices each
             middle = (low + high + 1) // 2
             places = np.minimum(fits, middle[:, None]).sum(axis=1) + np.minimum(fresh, middle) * empty
             enough = places >= middle * share.devices
@@ -146,8 +145,8 @@ class Devices:
     def choose(self, share: GpuShare, column: int, unused: int, order: Order | None = None) -> tuple[int, ...] | None:
         """Return the devices with the highest scores on which a pod fits; None if there are too few devices.
 
-        If a pod needs several devices, those that can hold the most such pods are used first, so that as many pods as
-        possible fit.
+        If a pod needs several devices, devices with capacity for the most such pods are used first, so that as many
+        pods as possible fit.
         """
         if self.divided[column] and not share.by_resource:
             return None

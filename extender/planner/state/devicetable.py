@@ -1,12 +1,12 @@
 """Devices and claims of the cluster, updated by events, and the device needs of pods.
 
-A claim with allocated devices is counted as exactly these devices. A claim without devices is counted as its demand, on
-the node of the pod that uses the claim. A pod's own claim (created for the pod from a template) counts as part of the
-pod once the pod has a node. Any other claim with devices counts separately. Each device therefore counts exactly once,
-even if kube-scheduler allocated the device for a pod that it could not bind.
+A claim with allocated devices is counted as exactly these devices. A claim without allocated devices is counted as its
+demand, on the node of the pod that uses the claim. A pod's own claim (created for the pod from a template) counts as
+part of the pod once the pod has a node. Any other claim with devices counts separately. Each device therefore counts
+exactly once, even if kube-scheduler allocated the device for a pod that it could not bind.
 
-Devices (`inventory`) change rarely, but may change the needs of all pods. Claims change often, but concern only a few
-pods.
+Changes of devices (`inventory`) are rare, but may change the needs of all pods. Changes of claims are frequent, but
+concern only a few pods.
 """
 
 from collections import Counter
@@ -30,7 +30,7 @@ from muster.workloads.charges import marked
 
 MOST_DEMANDS = 4096
 _MOST_CACHED_BYTES = 16 * 1024
-"""Size up to which the demand of a claim is cached; a claim may have more than a megabyte."""
+"""Maximum size of a claim spec whose demand is cached; a claim may have more than a megabyte."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class ClaimRef:
 
 
 def claim_refs(spec: PodSpec, namespace: str, pod: Pod | None = None) -> tuple[ClaimRef, ...]:
-    """Return the claims of a pod or pod template; the status of a pod names the claims that were created for it."""
+    """Return the claims of a pod or pod template; a pod's status names the claims that were created for the pod."""
     if not spec.resource_claims:
         return ()
     made = {each.name: each.resource_claim_name for each in pod.status.resource_claim_statuses} if pod else {}
@@ -56,7 +56,7 @@ def claim_refs(spec: PodSpec, namespace: str, pod: Pod | None = None) -> tuple[C
     for claim in spec.resource_claims:
         if claim.resource_claim_template_name:
             name = made.get(claim.name, "")
-            if name is not None:  # the pod needed no claim for an entry without a name
+            if name is not None:  # without a name, the entry needs no claim
                 key = f"{namespace}/{name}" if name else ""
                 template = f"{namespace}/{claim.resource_claim_template_name}"
                 refs.append(ClaimRef(key, template, grouped=spec.scheduling_group is not None, alone=alone))
@@ -77,13 +77,13 @@ class AllocatedClaim:
 
     demand: DeviceDemand
     owner: str
-    """UID of the pod for which the claim was created; empty if there is none."""
+    """UID of the pod for which the claim was created; empty for other claims."""
     of_group: bool
     """True if the claim was created for a native PodGroup; all pods of the group may use it."""
     going: bool
     allocated: bool
     devices: tuple[DeviceId, ...]
-    """Devices that are allocated to this claim exclusively."""
+    """Devices that are allocated exclusively to the claim."""
     nodes: NodeSelector | None
     users: frozenset[str]
 
@@ -110,11 +110,11 @@ class DeviceTable:
         """Maps a node to the keys of claims that have devices on it."""
         self.alike: set[str] = set()
         """Keys of claims and templates whose devices must have the same value of an attribute; any changed device may
-        affect them."""
+        affect these claims."""
         self.reserved: set[str] = set()
         """Keys of shared claims that are reserved for at least one pod."""
         self.grouped: Counter[ClaimRef] = Counter()
-        """Maps a claim or template that native PodGroups share to the number of these groups; without zeros."""
+        """Maps a claim or template that native PodGroups share to the number of these groups."""
         self._templates: dict[str, DeviceDemand] = {}
         self._demands: dict[bytes, DeviceDemand] = {}
 
@@ -145,7 +145,7 @@ class DeviceTable:
         put_member(self.alike, key, present=bool(demand and demand.alike))
 
     def _want(self, spec: ResourceClaimSpec, key: str) -> DeviceDemand:
-        """Return the demand of a claim; equal claims from a template (there may be thousands) are parsed only once."""
+        """Return the demand of a claim; the equal claims of a template, maybe thousands, are parsed only once."""
         text = msgspec.msgpack.encode(spec)
         demand = self._demands.get(text)
         if demand is None:
@@ -165,7 +165,7 @@ class DeviceTable:
             self.inventory.uncount(kind, key.partition("/")[0], whole=kind in demand.all_of)
 
     def _nodes_of(self, claim: AllocatedClaim) -> set[str]:
-        """Return the node names in the claim's node selector, which names the node of allocated single-node devices."""
+        """Return the node names in the claim's node selector; for devices of a single node, it names this node."""
         terms = claim.nodes.node_selector_terms if claim.nodes else ()
         fields = (each for term in terms for each in term.match_fields)
         return {value for each in fields if each.key == "metadata.name" for value in each.values}
@@ -182,7 +182,7 @@ class DeviceTable:
     def needs(self, pod: PodClaims, asked: Mapping[str, int]) -> ClaimNeeds:
         """Return the needs of a pod from its claims and from the extended resources in its containers' requests."""
         if not pod.refs and not (self.inventory.classes and any(map(self.inventory.class_of, asked))):
-            return NO_NEEDS  # true for almost every pod
+            return NO_NEEDS  # almost every pod has no claims
         sums = Sums(self.inventory)
         for ref in pod.refs:
             self._add(sums, pod, ref)
@@ -212,7 +212,7 @@ class DeviceTable:
     def _add_made(self, sums: Sums, pod: PodClaims, ref: ClaimRef, claim: AllocatedClaim | None) -> None:
         """Add a claim from a template.
 
-        A claim that a PodGroup may own is only reported as long as it does not exist.
+        A claim that a PodGroup may own is reported as missing as long as it does not exist.
         """
         if claim is None and pod.uid and ref.grouped and ClaimRef(template=ref.template) in self.grouped:
             sums.problems.append(reasons.devices.claim_unmade(template=ref.template))

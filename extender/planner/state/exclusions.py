@@ -1,7 +1,7 @@
 """Exclusion of single nodes and pods that cannot be evaluated, and of gangs with such pods.
 
-An object with unexpected content must not harm other gangs. The state treats such an object as if it did not exist, and
-its owner can read the reason.
+An object with unexpected content must not harm other gangs. The state treats an excluded object as if it did not exist,
+and its owner can read the reason.
 """
 
 from extender.planner import reasons
@@ -18,7 +18,7 @@ class Exclusions:
         self.pods: dict[str, str] = {}
         """Maps the UID of a pod to the reason of its exclusion."""
         self.gangs: dict[str, str] = {}
-        """Maps a gang that cannot be evaluated for a reason other than its pods to this reason."""
+        """Maps a gang that cannot be evaluated, although all its pods can be, to the reason."""
         self._gang_of: dict[str, str] = {}
         self._of_gang: dict[str, dict[str, str]] = {}
 
@@ -45,5 +45,5 @@ class Exclusions:
         return key
 
     def of_gang(self, key: str) -> str:
-        """Return the reason why the gang, or its first excluded pod, cannot be evaluated; empty if there is none."""
+        """Return the reason for which the gang or its first excluded pod is excluded; empty for other gangs."""
         return self.gangs.get(key) or next(iter(self._of_gang.get(key, {}).values()), "")

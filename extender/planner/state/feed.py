@@ -42,13 +42,13 @@ class Fed:
     optional: bool = False
     """True for a kind of another project, which is not read if its CRD is not installed."""
     newer: bool = False
-    """True for a Kubernetes kind that older API servers do not serve. On such a server, the planner assumes that there
-    are no such objects."""
+    """True for a Kubernetes kind that older API servers do not serve; from these servers, the planner reads no objects
+    of the kind."""
     pooled: bool = False
     """True if a label of the objects names their node pool, and the API server selects objects by this label."""
     limited: bool = False
-    """True if tenants create the objects and can make them large. Caches then limit the memory of each namespace; pods
-    and claims have no limit, because all of them must be counted."""
+    """True if tenants create the objects and can make them large. Caches limit the memory of these objects per
+    namespace. Pods and claims have no limit, because all of them must be counted."""
 
 
 FEED = (
@@ -86,7 +86,7 @@ def natives_of(
     workloads: Iterable[Workload],
     namespaces: Iterable[Namespace],
 ) -> list[PodGroup]:
-    """Return the native PodGroups that are gangs of Muster, found from these pods in the same way as by the planner."""
+    """Return the native PodGroups that are gangs of Muster, determined from these pods in the planner's way."""
     if not natives:
         return []
     state = PlannerState()

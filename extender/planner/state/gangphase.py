@@ -8,7 +8,7 @@ ACTIVE = frozenset({"Planned", "Binding"})
 
 
 def once_whole(placement: Placement | None) -> bool:
-    """Return True if the placement records that its gang has started, even if none of its members is left."""
+    """Return True if the placement records that its gang has started, even if no member is left."""
     return placement is not None and (placement.status.started or placement.status.phase == "Bound")
 
 
@@ -28,8 +28,8 @@ class GangPhase(Enum):
     ARRIVING = auto()
     """A placement is active; some members have a node, but still too few to start."""
     STRANDED = auto()
-    """Too few members have a node, and no placement is active: the gang must get its missing members soon, or is
-    evicted."""
+    """Too few members have a node, and no placement is active: the gang is evicted unless the missing members are
+    placed soon."""
     WHOLE = auto()
     """The gang has its minimum, or has had it earlier in this run. Until the last member ends, new members are placed
     when they arrive."""

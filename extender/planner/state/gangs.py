@@ -43,8 +43,7 @@ class GangView:
     pods: list[PodRecord]
     placement: Placement | None
     arrival: int
-    """Position in the order in which gangs were first seen, which decides between gangs that were created in the same
-    second."""
+    """Position in the order in which gangs were first observed; orders gangs that were created in the same second."""
     excluded: str = ""
     """Reason why the gang cannot be evaluated, as a sentence for its owner; the view then has only the PodGroup."""
     preempts: bool = True
@@ -54,7 +53,7 @@ class GangView:
     retry_spent: bool = False
     """True if a restart after an eviction uses up one of the limited restarts of the gang's Job."""
     compared: bool = field(default=True, init=False)
-    """False as long as the gang's demands on other pods are being compared (`state.comparisons`). Until then, the gang
+    """False as long as the gang's demands on other pods are being compared (`state.comparisons`); meanwhile, the gang
     is not placed."""
     phase: GangPhase = field(init=False)
     guarded: tuple[object, bool] | None = field(default=None, init=False, compare=False)
@@ -84,7 +83,7 @@ class GangView:
 
     @cached_property
     def all_classes(self) -> list[PodClass | None]:
-        """The distinct classes of all pod sets, and of their waiting pods where these differ."""
+        """The distinct classes of all pod sets and of their waiting pods."""
         waiting = (pod.cls for pod_set in self.pod_sets if pod_set.mixed for pod in pod_set.waiting.values())
         return list(dict.fromkeys((*self.classes, *waiting)))
 
@@ -95,15 +94,12 @@ class GangView:
 
     @property
     def does_again(self) -> list[PodRecord]:
-        """Finished members that run again once a pod is evicted, because the Job then restarts as a whole.
-
-        Such members hold no capacity.
-        """
+        """Finished members that run again once a pod is evicted, because the Job restarts as a whole."""
         return [pod for pod in self.pods if pod.taken and not pod.alive] if self.restarts_whole else []
 
     @cached_property
     def creator(self) -> str:
-        """The user whose limits apply to the gang, from the PodGroup's annotation."""
+        """The user whose limits apply to the gang, read from the PodGroup's annotation."""
         return counted_user(self.group.metadata.namespace, self.group.metadata.annotations)
 
     @cached_property
@@ -133,7 +129,7 @@ class GangView:
 
     @cached_property
     def framework(self) -> str:
-        """The framework that a label of the gang's pods names; it numbers the members. Empty without the label."""
+        """The framework named by a label of the gang's pods, which numbers the members; empty without the label."""
         return next((label for pod in self.pods if (label := pod.labels.get(names.FRAMEWORK))), "")
 
     @cached_property
@@ -148,7 +144,7 @@ class GangView:
 
     @cached_property
     def started_s(self) -> float | None:
-        """Start of the gang's current run, in epoch seconds: when all its pods existed, or its first pod was bound."""
+        """Time in epoch seconds at which all pods of the gang's current run existed, or the first pod was bound."""
         started = readable_time(self.placement.status.started_at if self.placement else "")
         return started or min(
             [pod.bound_at for pod in self.pods if pod.alive and pod.bound_at is not None], default=None
@@ -255,7 +251,7 @@ class GangView:
 
     @cached_property
     def incomplete(self) -> bool:
-        """True if some members have a node, but never enough to start; this must not last long."""
+        """True if some members have a node, but never enough to start; such a gang is soon evicted."""
         return self.phase in _INCOMPLETE
 
     @property
@@ -265,12 +261,12 @@ class GangView:
 
     @cached_property
     def at_rest(self) -> bool:
-        """True if the only action that the planner may take for the gang is to place it, until its objects change."""
+        """True if the planner can do nothing for the gang except place it, until the gang's objects change."""
         pinned = any(pod.pinned for pod in self.pods)
         return not (self.active or self.incomplete or pinned or self.outgrew_minimum)
 
     def placed_slots(self) -> Iterator[tuple[Slot, str, PodSetView | None]]:
-        """Yield the placed slots, each with its node and its pod set (None if there is no such pod set)."""
+        """Yield the placed slots, each with its node and its pod set (None for an unknown pod set)."""
         if self.placement is None or not self.active:
             return
         sets = {pod_set.name: pod_set for pod_set in self.pod_sets}
@@ -291,7 +287,7 @@ class GangView:
         return counting(self.min_member, {pod_set.name: pod_set.minimum for pod_set in self.pod_sets})
 
     def certainly_needed(self) -> dict[str, int]:
-        """Members per pod set without which the gang cannot start; the rest of minMember may be of any pod set."""
+        """Members per pod set without which the gang cannot start; the rest of minMember may be in any pod sets."""
         needed = self.minimums
         if len(self.pod_sets) == 1:
             needed[self.pod_sets[0].name] = self.min_member
@@ -319,8 +315,8 @@ class GangView:
     def started_with(self) -> StartedWith:
         """Return the minimum to record for this run.
 
-        A gang that has reached its current minimum gets the current minimum. Any other gang keeps the recorded minimum
-        or, without a record, gets the number of its members, but at most the current minimum.
+        A gang that has reached its current minimum records it. Any other gang keeps the recorded minimum or, without a
+        record, records the number of its members, but at most the current minimum.
         """
         counts = self.taken_by_set
         if self.satisfied(counts):
@@ -329,7 +325,7 @@ class GangView:
 
     @property
     def floor(self) -> StartedWith:
-        """The minimum with which the gang starts or, once started, can continue; members above it are growth."""
+        """The minimum with which the gang starts or, once started, can continue; further members are growth."""
         today = StartedWith(min_member=self.min_member, min_task_member=self.minimums)
         return (self._kept if self.started else None) or today
 
@@ -382,7 +378,7 @@ class GangView:
 
 
 def scale_up_of(meta: ObjectMeta, labels: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings for autoscalers in a PodGroup's annotations and in its or its pods' labels."""
+    """Return the settings for autoscalers from a PodGroup's annotations and labels, and from its pods' labels."""
     found = {key: meta.annotations[key] for key in names.SCALE_UP_KEYS if key in meta.annotations}
     for known in (meta.labels, labels):
         if names.SCALE_UP in known:

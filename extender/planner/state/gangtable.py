@@ -2,8 +2,8 @@
 
 The creation of a gang of a thousand pods causes thousands of events. Therefore an event only marks the gang as `dirty`,
 and `check` builds its view when the view is needed. A PodGroup or Placement that is older than the known version is
-ignored. The planner knows its own writes as soon as the API server has confirmed them, and the watch may still deliver
-an earlier version.
+ignored. The planner's own writes are recorded as soon as the API server has confirmed them, so the watch may still
+deliver an earlier version.
 """
 
 from collections import Counter
@@ -34,7 +34,7 @@ T = TypeVar("T", bound=Object)
 
 
 def version(text: str) -> int:
-    """Return a resourceVersion as a number; since Kubernetes 1.35 they can be compared."""
+    """Return a resourceVersion as a number; versions can be compared since Kubernetes 1.35."""
     return whole_number(text) or 0
 
 
@@ -45,7 +45,7 @@ def is_older(item: Object, known: Object) -> bool:
 
 
 def _check(group: PodGroup, pods: list[PodRecord], job: Job | None, placement: Placement | None) -> None:
-    """Raise LimitError for a gang that exceeds a limit. This happens only if admission was bypassed."""
+    """Raise LimitError for a gang that exceeds a limit, which is possible only if admission was bypassed."""
     words = reasons.exclusions
     asked = [(words.MIN_MEMBER, group.spec.min_member, PODS), (words.PODS, len(pods), PODS)]
     if job:
@@ -95,7 +95,7 @@ class Priorities:
         return known is None or known.preemption_policy != "Never"
 
     def _of_pod(self, pod: PodRecord) -> int:
-        """Return the priority of the pod. A pod from a file has the priority that the API server would set."""
+        """Return the priority of a pod; a pod from a file has the priority that the API server would set."""
         return self._of_new_pod(pod.priority_class) if pod.priority is None else pod.priority
 
     def _of_new_pod(self, name: str) -> int:
@@ -165,7 +165,7 @@ class GangTable:
         return self.of_job(job)
 
     def _choose(self, key: str) -> None:
-        """Choose the later of object and annotation; if equal, the object, which was created from the annotation."""
+        """Choose the later placement of object and annotation; if equal, the object, created from the annotation."""
         one, note = self._objects.get(key), self._notes.get(key)
         chosen = one or note
         if one is not None and note is not None:
@@ -180,7 +180,7 @@ class GangTable:
         return placement if same else None
 
     def of_job(self, job: Job) -> str | None:
-        """Return the key of the gang that a Job owns."""
+        """Return the key of the Job's gang."""
         return self._of_job.get((job.metadata.namespace, job.metadata.uid))
 
     def _job_of(self, group: PodGroup | None) -> Job | None:
@@ -190,7 +190,7 @@ class GangTable:
         return job if job and group and job.metadata.namespace == group.metadata.namespace else None
 
     def some_done(self, key: str) -> bool:
-        """Return True if the gang's Job has recorded members that have succeeded, whose pods may be gone."""
+        """Return True if the gang's Job has recorded that members have succeeded; their pods may be gone."""
         job = self._job_of(self.groups.get(key))
         return job is not None and SUCCEEDED in job.status.controlled_resources
 
@@ -212,8 +212,8 @@ class GangTable:
     def check(self, key: str, pods: list[PodRecord], excluded: str) -> bool:
         """Give these members of a gang their slots and build its view; return True if other slots may be placed.
 
-        Other slots may be placed if pods changed their class, got slots, or became evaluable or unevaluable. `excluded`
-        is a known reason to exclude the gang; the method may find another reason.
+        Other slots may be placed if pods changed their class, received slots, or became evaluable or unevaluable.
+        `excluded` is a known reason to exclude the gang; the method may find another reason.
         """
         self.dirty.discard(key)
         group, known = self.groups.get(key), self.views.get(key)
@@ -280,8 +280,8 @@ def _take_in(table: dict[str, T], old: T | None, new: T | None) -> str | None:
 def _named_for_one_life(group: PodGroup) -> bool:
     """Return True if pods of an earlier owner with the same name cannot refer to this PodGroup.
 
-    This applies to a PodGroup that has no owner, belongs to a Volcano Job, or has a name that ends with the owner's
-    UID.
+    The result is True for a PodGroup that has no owner, belongs to a Volcano Job, or has a name that ends with the
+    owner's UID.
     """
     owner = group.metadata.controller
     return owner is None or is_job(owner) or group.metadata.name.endswith(owner.uid)
@@ -290,7 +290,7 @@ def _named_for_one_life(group: PodGroup) -> bool:
 def _of_owner(group: PodGroup, pods: list[PodRecord]) -> list[PodRecord]:
     """Return the pods that may belong to the gang, without pods of an earlier or later owner with the same name.
 
-    A workload that is deleted and created again has, for a while, pods of both incarnations, and the PodGroup of one of
+    A workload that is deleted and created again has, for a while, pods of two incarnations, and the PodGroup of one of
     them. New pods must not be planned as replacements in a gang that is about to be deleted. Old pods must not count as
     members of the new gang.
     """

@@ -61,7 +61,7 @@ class Guards:
 
 
 def own_allowance(gang: GangView, alive: int) -> int | None:
-    """Return how many of the `alive` pods the gang's own budget (annotations jdb-*) allows to evict; None without."""
+    """Return how many `alive` pods the gang's own budget (annotations jdb-*) allows to evict; None without a budget."""
     said = gang.group.metadata.annotations
     if JDB_MIN_AVAILABLE in said:
         return alive - _number(said[JDB_MIN_AVAILABLE], gang, up=True)
@@ -71,7 +71,7 @@ def own_allowance(gang: GangView, alive: int) -> int | None:
 
 
 def _lets_all_go(gang: GangView) -> bool:
-    """Return True if the gang has no budget of its own, or one that never forbids the eviction of all its pods."""
+    """Return True if the gang has no budget of its own, or a budget that allows the eviction of all its pods."""
     said = gang.group.metadata.annotations
     if JDB_MIN_AVAILABLE in said:
         return _number(said[JDB_MIN_AVAILABLE], gang, up=True) <= 0

@@ -1,11 +1,11 @@
 """The minResources of PodGroups, as charged against the limits of queues.
 
-A PodGroup may request more than its members do. For example, Spark's PodGroup requests the resources of all executors,
-but has only one member, the driver. While such a gang has any pod, its queue is charged at least the minResources.
-Quota therefore remains for further pods of the gang, like the inqueue resources of Volcano's plugin capacity. Succeeded
-members count as if they still used their resources. Spare slots count towards minResources, because they become pods of
-the gang; devices of claims are charged in addition. PodGroups that Muster creates, and independent pods, are charged
-only for their pods.
+A PodGroup may request more resources than its members. For example, Spark's PodGroup requests the resources of all
+executors, but has only one member, the driver. While a gang with minResources has any pod, its queue is charged at
+least the minResources. Quota therefore remains for further pods of the gang, like the inqueue resources of Volcano's
+plugin capacity. Succeeded members count as if they still used their resources. Spare slots count towards minResources,
+because they become pods of the gang; devices of claims are charged in addition. PodGroups that Muster creates, and
+independent pods, are charged only for their pods.
 """
 
 from collections.abc import Iterator, Mapping
@@ -37,7 +37,7 @@ def floor_of(gang: GangView) -> Vector:
 
 
 class MinResources:
-    """The gangs with minResources, by key: the minimum charge for each, and the usage of its pods without claims."""
+    """Minimum charges of the gangs with minResources, and the usages of their pods without claims, by key."""
 
     def __init__(self) -> None:
         self._floors: dict[str, Vector] = {}
@@ -54,7 +54,7 @@ class MinResources:
         return gang in self._floors
 
     def __iter__(self) -> Iterator[str]:
-        """Iterate over the keys of these gangs."""
+        """Iterate over the keys of the gangs with minResources."""
         return iter(self._floors)
 
     def put(self, gang: str, floor: Vector, used: Vector) -> None:
@@ -73,7 +73,7 @@ class MinResources:
         return subtract(self._charge(gang, self._used[gang]), self._used[gang]) if gang in self else {}
 
     def growth(self, gang: str, amounts: Mapping[str, int], sign: int = 1) -> Vector:
-        """Return the growth of the gang's charge if its pods get these resources; with sign -1, if they lose them."""
+        """Return the growth of the gang's charge if its pods use these resources, too, or (sign -1) release them."""
         if gang not in self:
             return scale(amounts, sign)
         used = self._used[gang]

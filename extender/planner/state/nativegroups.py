@@ -1,10 +1,10 @@
 """Native PodGroups; a native PodGroup is a gang if one of its pods uses one of Muster's schedulers.
 
-In the API, a group does not name its scheduler; only its pods do. Until a pod of the group is known, Muster does not
-touch the group. The gang of a native group has another name than the group. If a Volcano PodGroup has the gang's name
-too, the gang is that PodGroup, and Muster excludes it from scheduling.
+In the API, only the pods of a group name a scheduler. Until a pod of the group is known, Muster ignores the group. The
+gang of a native group has another name than the group. If a Volcano PodGroup has the gang's name, too, the gang is that
+PodGroup, and Muster excludes it from scheduling.
 
-A CompositePodGroup (a group of groups) with constraints across its groups is not planned: the groups are excluded.
+The groups of a CompositePodGroup (a group of groups) with constraints across its groups are excluded from planning.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -30,8 +30,7 @@ class NativeGroups:
     """Native PodGroups, by the key of their gang. `gangs` has the gangs of the state; `put` adds or removes a gang.
 
     `changed` marks a gang whose reason in `excluded` (by key) has changed, and `namespace_queue` returns a namespace's
-    queue. `claims_changed` is called with the claims that a group's pods have shared before, and those that they share
-    now.
+    queue. `claims_changed` is called with the previous and the current shared claims of a group's pods.
     """
 
     gangs: Mapping[str, PodGroup]
@@ -49,7 +48,7 @@ class NativeGroups:
     _reported: dict[str, tuple[tuple[str, str], str]] = field(default_factory=dict)
     """Maps a gang to its oldest pod, whose scheduler makes the gang Muster's, and to the queue that this pod names."""
     _podless: set[str] = field(default_factory=set)
-    """Keys of gangs without pods; a later group of the same name becomes Muster's only when it has a pod."""
+    """Keys of gangs without pods; a later group of the same name is Muster's only once it has a pod."""
 
     def on_group(self, old: NativePodGroup | None, new: NativePodGroup | None) -> bool:
         """Update a group; return True if this changes a gang."""
@@ -123,7 +122,7 @@ class NativeGroups:
             self._reported.pop(key, None)
 
     def settle(self, key: str) -> bool:
-        """Update the gang of a group to the group's present content; return True if this changes the gang."""
+        """Update the gang of a group to the group's current content; return True if this changes the gang."""
         group, known = self.groups.get(key), self.gangs.get(key)
         if known is not None and is_native(known) and (group is None or group.metadata.uid != known.metadata.uid):
             self.put(known, None)
@@ -138,13 +137,13 @@ class NativeGroups:
     def _gang(self, key: str, group: NativePodGroup) -> PodGroup | None:
         """Return the gang of a group; None until the group is known to be Muster's, or if it is in another pool.
 
-        Once Muster has written the group's phase, which also records the pool, the group stays with Muster.
+        A group with a phase written by Muster, which also records the pool, remains a gang of Muster.
         """
         gang = as_group(group, self._queue(key, group))
         return gang if key in self._reported or (gang.status.phase and pool_of_group(group) == self.pool) else None
 
     def _obstacle(self, group: NativePodGroup, foreign: PodGroup | None) -> str:
-        """Return the reason, as a sentence, why the gang cannot be evaluated; empty if it can."""
+        """Return the reason, as a sentence, why the gang cannot be evaluated; empty for other gangs."""
         if foreign is not None:
             one, other = POD_GROUPS.group, NATIVE_POD_GROUPS.group
             return reasons.exclusions.same_name(
@@ -171,8 +170,8 @@ class NativeGroups:
     def _queue(self, key: str, group: NativePodGroup) -> str:
         """Return the gang's queue.
 
-        The queue is named by the first of these that names one: the nodes, the group, its Workload, its pods (as for
-        their Job), its namespace.
+        The queue is the first one named by the nodes, the group, its Workload, its pods (as for their Job), or its
+        namespace.
         """
         if held := held_queue(group):
             return held
@@ -183,7 +182,7 @@ class NativeGroups:
 
 
 def _workload_of(group: NativePodGroup | None) -> str:
-    """Return the key of the Workload from which a group was created; empty without one."""
+    """Return the key of the Workload from which a group was created; empty without a Workload."""
     reference = group.spec.workload_ref if group is not None else None
     if group is None or reference is None or not reference.workload_name:
         return ""

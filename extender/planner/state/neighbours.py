@@ -1,8 +1,8 @@
-"""Demands of a pod on other pods, by (anti-)affinity and topology spread constraints, in the form of queries.
+"""Demands of a pod on other pods, as queries: (anti-)affinity and topology spread constraints.
 
-The rules are kube-scheduler's. `matchLabelKeys` and `mismatchLabelKeys` are conditions on the pod's own labels, which
-the API server adds to the selectors of a new pod. This module also adds these conditions for templates, which lack
-them.
+The demands follow kube-scheduler's rules. `matchLabelKeys` and `mismatchLabelKeys` are conditions on the pod's own
+labels, which the API server adds to the selectors of a new pod. The module also adds these conditions for templates,
+which lack them.
 """
 
 from collections.abc import Callable, Iterable
@@ -35,14 +35,14 @@ class Spread:
 
     topology_key: str
     query: Query | None
-    """Selects the pods that the constraint counts; None if its selector is missing or empty, so that it counts no pods.
+    """Selects the pods that the constraint counts; None if the selector is missing or empty, so that no pods count.
     """
     max_skew: int
     min_domains: int
     honor_affinity: bool
     honor_taints: bool
     empty_selector: bool
-    """True for an empty selector, which counts only the pod to be placed and no existing pods."""
+    """True for an empty selector, which counts the pod to be placed but no existing pods."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +59,8 @@ class Neighbours:
     """All demands of one pod on other pods."""
 
     together: Query | None = None
-    """Selects the pods that match every affinity term. For each key in `together_keys`, such a pod must be in the same
-    domain."""
+    """Selects the pods that match every affinity term. For each key in `together_keys`, a selected pod must be in the
+    same domain."""
     together_keys: tuple[str, ...] = ()
     apart: tuple[AntiAffinityRule, ...] = ()
     spreads: tuple[Spread, ...] = ()
@@ -71,7 +71,7 @@ class Neighbours:
         return bool(self.together or self.apart or self.spreads)
 
     def shape(self) -> list[object]:
-        """A value for the key of a pod class, equal for equal demands."""
+        """The demands as a part of a pod class's key, equal for equal demands."""
         return [
             self.together.mark if self.together else None,
             self.together_keys,
@@ -97,7 +97,7 @@ NONE = Neighbours()
 def neighbours_of(spec: PodSpec, namespace: str, labels: Labels, queries: QueryTable) -> Neighbours:
     """Return the demands of a pod with this spec, namespace and labels; demands without a query are left out.
 
-    Raises LimitError if the pod has more terms, or more conditions in them, than allowed.
+    Raises LimitError if the pod has more terms, or more conditions in its terms, than allowed.
     """
     near, far = _affinities(spec)
     preferred = [(one.pod_affinity_term, one.weight) for one in near.preferred]
@@ -134,10 +134,10 @@ def neighbours_of(spec: PodSpec, namespace: str, labels: Labels, queries: QueryT
 
 
 def rules_of(spec: PodSpec, namespace: str, labels: Labels, queries: QueryTable) -> Neighbours:
-    """Return the demands of a pod on a node that affect other pods: the pods that it excludes, within its limits.
+    """Return the demands of a bound pod that affect other pods: the pods that it excludes, up to the limits.
 
-    Other demands of the pod are left out, because it is already bound. A pod with too many terms is not rejected,
-    because it already uses the node.
+    Other demands have no effect after the binding. A pod with too many terms is not rejected, because it already uses
+    the node.
     """
     _, far = _affinities(spec)
     parts, left = {}, CONDITIONS.value

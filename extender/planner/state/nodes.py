@@ -2,10 +2,10 @@
 
 `allocatable` and `used` are int64 of shape (resources, nodes), so that one requested resource of all nodes is a
 contiguous row. cpu is in milli-CPU, every other resource in base units. The ledger records the users of each node
-(`extender.planner.ledger`); this table adds their resources up.
+(`extender.planner.ledger`); the table adds up the resources of these users.
 
-Only resources that some node offers have a row. A pod that requests any other resource fits nowhere. Rows and columns
-grow by doubling; unused ones are all 0.
+Only resources that some node offers have a row. A pod that requests any other resource fits nowhere. The numbers of
+rows and columns grow by doubling; unused rows and columns are all 0.
 """
 
 from bisect import bisect_left, insort
@@ -42,7 +42,8 @@ class NodeTable:
     def __init__(self, users: Callable[[], Iterable[tuple[str, PodClass]]]) -> None:
         self._users = users
         self.axis: dict[str, int] = {}
-        """Maps a resource to its row; replaced by a copy, like `index`, once a snapshot uses it (see `share`)."""
+        """Maps a resource to its row; replaced by a copy, like `index`, after a snapshot has shared it (see
+        `share`)."""
         self.index: dict[str, int] = {}
         self.nodes: list[Node | None] = []
         self.allocatable: Amounts = np.zeros((ROWS, 0), dtype=np.int64)
@@ -54,7 +55,7 @@ class NodeTable:
         self.pod_counts = PodCounts()
         self.devices = Devices()
         self.rules = DEFAULT_RULES
-        """Rules for suspect nodes; they are set before the first node."""
+        """Rules for suspect nodes, set before the first node is added."""
         self.faults: dict[str, Fault] = {}
         """Maps a node to its fault; healthy nodes are left out."""
         self._devices: dict[str, Vector] = {}
@@ -72,11 +73,11 @@ class NodeTable:
         resources are the same on all nodes."""
         self._shared = False
         self._sorted: list[tuple[NaturalKey, int]] = []
-        """Sort key (by name) and column of each known node, in this order."""
+        """Sort key (from the name) and column of each known node, sorted by this key."""
         self._order: Amounts | None = None
 
     def knows(self, node: Node) -> bool:
-        """Return True if no field that is relevant to scheduling has changed; for example, after a heartbeat."""
+        """Return True if no field that is relevant to scheduling has changed, as after a heartbeat."""
         column = self.index.get(node.metadata.name)
         old = self.nodes[column] if column is not None else None
         return old is not None and (
@@ -90,7 +91,7 @@ class NodeTable:
     def put_node(self, node: Node) -> None:
         """Add or update a node, which must be empty (see `Ledger.put_node`)."""
         name = node.metadata.name
-        amounts = node_allocatable(node) | self._devices.get(name, {})  # may raise, so it is called before any change
+        amounts = node_allocatable(node) | self._devices.get(name, {})  # before any change, because this call may raise
         self._own()
         self._offer(name, amounts)
         column = self.index.get(name)
@@ -148,7 +149,7 @@ class NodeTable:
 
     @property
     def suspects(self) -> Amounts:
-        """Return the columns of suspect nodes, which get no new pods."""
+        """Return the columns of suspect nodes, on which no new pods are placed."""
         suspects = [self.index[name] for name, fault in self.faults.items() if fault.kind == "suspect"]
         return np.array(suspects, dtype=np.int64)
 
@@ -180,7 +181,7 @@ class NodeTable:
         row = self._rows.get(cls)
         if row is None:
             row = self.row_of(self.taken(cls, column))
-            if cls.gpu is None:  # otherwise the resources depend on the node
+            if cls.gpu is None:  # all other classes depend on the node
                 self._rows[cls] = row
         return row
 
@@ -209,9 +210,9 @@ class NodeTable:
         return row_along(self.axis, self.used.shape[0], vector)
 
     def share(self) -> tuple[dict[str, int], dict[str, int]]:
-        """Return the present `axis` and `index`.
+        """Return the current `axis` and `index`.
 
-        Afterwards, this table changes only copies of them; callers must not change them.
+        Callers must not change these maps; the table makes later changes to copies.
         """
         self._shared = True
         return self.axis, self.index
@@ -223,14 +224,14 @@ class NodeTable:
         return self._order
 
     def _own(self) -> None:
-        """Replace shared maps by copies, so that the shared maps stay unchanged."""
+        """Replace shared maps by copies before a change."""
         if self._shared:
             self.axis, self.index, self._shared = dict(self.axis), dict(self.index), False
 
     def _offer(self, name: str, resources: Vector) -> None:
         """Set the resources that a node offers.
 
-        New resources get a row, and resources that no node offers lose their row.
+        Rows are added for new resources, and the rows of resources that no node offers are removed.
         """
         before = self._offers.get(name, {})
         put_entry(self._offers, name, resources or None)

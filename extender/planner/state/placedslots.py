@@ -27,7 +27,7 @@ class PlacedSlot(NamedTuple):
 
 
 class PlacedSlots:
-    """Opens and closes the ledger entries of placed slots, by gang."""
+    """The ledger entries of placed slots, opened and closed by gang."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
@@ -37,7 +37,7 @@ class PlacedSlots:
         return key in self._active
 
     def follow(self, key: str, gang: GangView | None) -> None:
-        """Set the entries to exactly the placed slots of a gang. Remove them all if it has no active placement."""
+        """Set the entries to exactly the placed slots of a gang; without an active placement, remove all entries."""
         known, placement = self._active.pop(key, None), gang.placement if gang is not None and gang.active else None
         before = {_holder(known, slot) for slot, _ in slots_of(known)} if known is not None else set()
         if gang is not None and placement is not None:
@@ -54,7 +54,7 @@ class PlacedSlots:
             self._ledger.close(holder)
 
     def _class_of(self, placement: Placement, slot: Slot, pod_set: PodSetView | None) -> PodClass | None:
-        """Return the class of the pod for which the slot is placed; None if there will be no pod.
+        """Return the class of the pod for which the slot is placed; None if no pod will be created.
 
         Without a template, the owner is expected to re-create a lost pod unchanged until the placement ends. For
         example, a pod pinned to another node must be re-created, and no other gang may take its capacity in the
@@ -90,7 +90,7 @@ def _holder(placement: Placement, slot: Slot) -> PlacedSlot:
 
 
 def _sits(pod: PodRecord, placement: Placement, slot: Slot, node: str) -> bool:
-    """Return True if a pod is on its slot's planned node, and uses the GPUs that are planned there."""
+    """Return True if a pod is on its slot's planned node, and uses the planned GPUs of the node."""
     if pod.node != node or not pod.devices:
         return pod.node == node
     return devices_of(placement, slot) in {(), pod.devices}
@@ -99,8 +99,8 @@ def _sits(pod: PodRecord, placement: Placement, slot: Slot, node: str) -> bool:
 def _coming_again(gang: GangView) -> Iterator[tuple[PodRecord, Slot, str]]:
     """Yield the members that hold a slot and will restart elsewhere, each with its slot and its new node.
 
-    The yielded members are not on the node that the placement gives them. If the gang's own members are evicted for the
-    placement, finished members that run again are included.
+    The yielded members are not on their planned nodes. If the gang's own members are evicted for the placement,
+    finished members that run again are included.
     """
     taken = [pod for pod in gang.pods if pod.taken]
     if gang.placement is None or not gang.active or not taken:

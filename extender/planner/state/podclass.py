@@ -1,8 +1,8 @@
 """Pod classes: pods of the same shape belong to one class and are planned together.
 
 The shape consists of all fields that determine on which nodes a pod can run: requests, selectors, affinity,
-tolerations, host ports, claims, and demands on other pods. A class also has marks: one for each affinity or spreading
-term of other pods that its pods match.
+tolerations, host ports, claims, and demands on other pods. A class also has a mark for each affinity or spreading term
+of other pods that its pods match.
 """
 
 from collections.abc import Iterable, Mapping
@@ -40,7 +40,7 @@ from muster.workloads.charges import placed_by_muster
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class PodClass:
-    """One shape of pods, interned by `ClassTable`: compare classes by identity."""
+    """One shape of pods; classes are interned by `ClassTable` and compared by identity."""
 
     key: bytes
     requests: Vector
@@ -81,17 +81,17 @@ class PodClass:
         return max(self.requests.get(GPU, 0) // WHOLE, self.requests.get(VOLCANO_GPU_NUMBER, 0))
 
     def counted_under(self, *, leaving: bool) -> tuple[Mark, ...]:
-        """Return the marks of a pod of this class; a pod that is being deleted has fewer."""
+        """Return the marks of a pod of this class; a pod that is being deleted has fewer marks."""
         return tuple(mark for mark in self.marks if mark[0] != "staying") if leaving else self.marks
 
     @property
     def dynamic(self) -> bool:
-        """True if placing a pod can change the allowed nodes for the next pod of this class, besides its own node."""
+        """True if placing a pod can change whether other nodes are allowed for the next pod of this class."""
         return self.neighbours.restrict_own_kind(self.matched)
 
 
 class ClassTable:
-    """Table of the pod classes in use: equal shapes share one object, which exists as long as it is used."""
+    """Table of the pod classes in use; equal shapes share one object."""
 
     def __init__(self) -> None:
         self.queries = QueryTable()
@@ -138,8 +138,8 @@ class ClassTable:
     ) -> PodClass:
         """Return the class of a pod or template with this spec; `pin` is the node to which Muster pinned it.
 
-        `taken` are the resources of a pod on a node if they differ from its spec. Raises LimitError for too many terms,
-        conditions or tolerations, unless the pod is on a node, whose capacity it already uses.
+        `taken` has the resources of a pod on a node if they differ from its spec. Raises LimitError for too many terms,
+        conditions or tolerations, except for a pod on a node, because the pod already uses capacity.
         """
         requests, gpu = asked_of(spec, annotations, taken)
         affinity = without_pin(spec.affinity, pin) if pin else spec.affinity
@@ -212,18 +212,18 @@ class ClassTable:
         return cls if matched == cls.matched else self.marked(cls, matched)
 
     def also_matched(self, cls: PodClass, found: Iterable[Mark]) -> PodClass:
-        """Return the class of the same pods that also matches these demands; demands that no pod has are dropped."""
+        """Return the class of the same pods with these demands matched, too; demands without a pod are dropped."""
         matched = Marks(sorted({*self.queries.still(cls.matched), *found}))
         return cls if matched == cls.matched else self.marked(cls, matched)
 
     def marked(self, cls: PodClass, matched: Marks) -> PodClass:
-        """Return the class that differs from this one only in the matched demands of other pods."""
+        """Return the class with the same shape and these matched demands of other pods."""
         key = cls.shape + blake2b(msgspec.msgpack.encode(matched), digest_size=16).digest() if matched else cls.shape
         known = self._classes.get(key)
         if known is None:
             rules = (rule.mark for rule in cls.neighbours.apart)
             ports = (("port", *port) for port in cls.host_ports)
             own = tuple(dict.fromkeys((*rules, *ports)))
-            marks = (*matched, *own) if own else matched  # reuse the object, because it may hold a thousand marks
+            marks = (*matched, *own) if own else matched  # shared, because a class may have a thousand marks
             known = self._classes[key] = replace(cls, key=key, matched=matched, marks=marks)
         return known

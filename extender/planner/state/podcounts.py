@@ -27,7 +27,7 @@ class PodCounts:
         self._tallies: dict[Mark, _Tally] = {}
 
     def grow(self, size: int) -> None:
-        """Grow to this number of nodes."""
+        """Grow all arrays to this number of nodes."""
         for tally in self._tallies.values():
             tally.counts = widened(tally.counts, size - self._size)
             tally.shared = False
@@ -47,10 +47,7 @@ class PodCounts:
                 del self._tallies[mark]
 
     def share(self) -> dict[Mark, Counts]:
-        """Return the present counts; afterwards, this table changes only copies of them.
-
-        Callers must not change the counts.
-        """
+        """Return the current counts, which callers must not change; later changes are made to copies."""
         for tally in self._tallies.values():
             tally.shared = True
         return {mark: tally.counts for mark, tally in self._tallies.items()}

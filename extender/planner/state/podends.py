@@ -4,8 +4,7 @@ from muster.api.kubernetes.core import DEFAULT_GRACE_S, Pod
 from muster.api.kubernetes.meta import ObjectMeta
 
 _DISRUPTED = frozenset({"Evicted", "Preempting", "NodeShutdown", "Terminated", "NodeLost"})
-"""Reasons in the status of pods that the kubelet or the node controller has ended although they could have kept
-running."""
+"""Reasons in the status of pods that the kubelet or the node controller has ended without a failure of their own."""
 
 
 def grace_s(pod: Pod) -> float:

@@ -1,11 +1,11 @@
 """Records of pods. A Pod object takes about 15 KiB; a record keeps only the fields that are relevant to planning.
 
-Until it ends, a bound pod is charged according to its fields at the time when it was first seen with its node. The
-pod's owner may change its labels and annotations. A policy of the API server (`muster-pods`) protects the labels and
-annotations that affect the charge. The policy may be missing or bypassed, or a write may come between the binding and
-the watch event. Even then the planner charges the pod as it was bound. A bound pod stays charged even if it names
-another queue, gang, slot or device, requests a smaller GPU fraction, or becomes unreadable. A GPU fraction that no
-scheduler has assigned is not charged, as for a pod that was created with a node name.
+Until it ends, a bound pod is charged according to its fields when it was first observed with its node. The pod's owner
+may change its labels and annotations. A policy of the API server (`muster-pods`) protects the labels and annotations
+that affect the charge. The policy may be missing or bypassed, or a write may come between the binding and the watch
+event. Even if a change succeeds, the planner charges the pod as it was bound. A bound pod stays charged even if it
+names another queue, gang, slot or device, requests a smaller GPU fraction, or becomes unreadable. A GPU fraction that
+no scheduler has assigned, as in a pod that was created with a node name, is not charged.
 """
 
 from sys import intern
@@ -37,9 +37,9 @@ ABOUT_GANG = (names.SPARES, names.BORROWS, names.ELASTIC, *names.FAULT_KEYS)
 
 
 class PodRecord(Struct, eq=False, gc=False):
-    """The fields of a pod that are relevant to planning; a new record replaces this one when the pod changes.
+    """The fields of a pod that are relevant to planning; every change of the pod creates a new record.
 
-    Records are excluded from garbage collection, because they are in no reference cycle.
+    Records are excluded from garbage collection, because they have no reference cycles.
     """
 
     uid: str
@@ -48,7 +48,7 @@ class PodRecord(Struct, eq=False, gc=False):
     cls: PodClass
     labels: dict[str, str]
     node: str
-    """Node to which the pod is bound, or to which Muster is binding the pod; empty if there is none."""
+    """Node to which the pod is bound, or to which Muster is binding the pod; empty without a node."""
     phase: str
     scheduler_name: str
     ours: bool
@@ -91,7 +91,8 @@ class PodRecord(Struct, eq=False, gc=False):
     """True if Muster wrote the reason Unschedulable into the condition of the gated pod, so that autoscalers add nodes
     for it."""
     says: str
-    """The message that Muster wrote into the condition PodScheduled, without its first word; empty if there is none."""
+    """The message that Muster wrote into the condition PodScheduled, without its first word; empty without a
+    message."""
     evictable: str
     """Value of the annotation that allows or forbids autoscalers to evict the pod; empty without this annotation."""
     evictable_by_us: bool
@@ -104,10 +105,10 @@ class PodRecord(Struct, eq=False, gc=False):
     runtime: Runtime
     claims: tuple[ClaimRef, ...]
     extended_claim: str
-    """The claim that kube-scheduler created for the pod's extended resources; empty if there is none."""
+    """The claim that kube-scheduler created for the pod's extended resources; empty without a claim."""
     topology: PodTopology | None
     devices: tuple[int, ...]
-    """Numbers of the node's GPUs that the pod shares; empty if it shares none, or if they are unknown."""
+    """Numbers of the node's GPUs that the pod shares; empty if the numbers are unknown or the pod shares no GPU."""
     answer: NoticeAnswer | None
     """The pod's eviction notice and its answer; None without such annotations."""
 
@@ -118,7 +119,7 @@ class PodRecord(Struct, eq=False, gc=False):
     creator: str
     """The user in the pod's annotation; empty for pods of other controllers, whose annotations come from a template."""
     about_gang: dict[str, str] | None
-    """The pod's annotations about its gang; None if it has none, like most pods."""
+    """The pod's annotations about its gang; None for most pods, which have no such annotations."""
     failed: bool
     """True if the pod itself failed, without eviction or deletion before its end."""
     waiting: bool = False
@@ -149,17 +150,17 @@ class PodRecord(Struct, eq=False, gc=False):
     def shares_claims(self) -> bool:
         """True if the pod uses a device claim that other pods may use too.
 
-        kube-scheduler refuses such a pod while another pod's binding allocates the claim, and retries afterwards. Such
-        a refusal is therefore ignored.
+        kube-scheduler refuses a pod while another pod's binding allocates its claim, and retries afterwards. The
+        refusal is therefore ignored.
         """
         return any(not ref.template or ref.grouped for ref in self.claims)
 
 
 def record_of(pod: Pod, cls: PodClass, assumed: str, pool: str = DEFAULT_POOL) -> PodRecord:
-    """Create the record of a pod; `assumed` is the node to which Muster bound it, if no watch has reported this yet.
+    """Create the record of a pod; `assumed` is its node after Muster's bind, until the watch reports it.
 
-    A node that has moved into this pool from another one may still run pods of its former pool. Such a pod is treated
-    like a pod of another scheduler: it uses capacity, but has no gang in this pool.
+    A node that has moved into this pool from another one may still run pods of its former pool. A pod of the former
+    pool is treated like a pod of another scheduler: it uses capacity, but has no gang in this pool.
     """
     meta, spec, status = pod.metadata, pod.spec, pod.status
     annotations, labels = meta.annotations, meta.labels
@@ -220,7 +221,7 @@ def record_of(pod: Pod, cls: PodClass, assumed: str, pool: str = DEFAULT_POOL) -
 
 
 def _is_signed(meta: ObjectMeta) -> bool:
-    """Return True if admission has written the pod's creator. Other controllers copy the annotation from a template."""
+    """Return True if admission has written the pod's creator; other controllers copy the annotation from a template."""
     return meta.controller is None or is_job(meta.controller)
 
 
@@ -241,7 +242,7 @@ def of_the_system(namespace: str, priority_class: str) -> bool:
 
 
 _TROUBLE_CHARS = 200
-"""Maximum length of a stored message per pod, in characters."""
+"""Maximum length of a pod's stored message, in characters."""
 _RUNNING = frozenset({"", "Pending", "Running"})
 
 
@@ -273,7 +274,7 @@ def has_same_entry(before: PodRecord, after: PodRecord) -> bool:
 
 
 def as_charged(known: PodRecord | None, pod: Pod) -> Pod:
-    """Return the pod with the GPU fraction for which it is charged. A bound pod keeps the fraction at its binding."""
+    """Return the pod with the GPU fraction for which it is charged; a bound pod keeps the fraction at its binding."""
     meta = pod.metadata
     if known is not None and _still_there(known, pod):
         asking = asking_for(known.cls.gpu, meta.annotations)
@@ -287,7 +288,7 @@ def as_charged(known: PodRecord | None, pod: Pod) -> Pod:
 def charged(known: PodRecord | None, record: PodRecord) -> PodRecord:
     """Return the record to store: a bound pod keeps the queue, gang, slot and devices with which it was bound.
 
-    A gang that is assigned to a bound pod is accepted if it had none: the controller creates gangs for pods whose owner
+    A bound pod without a gang may be assigned to a gang, because the controller creates gangs for pods whose owner
     names none.
     """
     if known is None or not known.node or known.node != record.node:

@@ -36,7 +36,7 @@ def counting(least: int, minimums: dict[str, int]) -> dict[str, int]:
 
 
 def lower(today: StartedWith, known: StartedWith) -> StartedWith:
-    """Return the lower of two minimums: of the total, and of the minimum for each pod set in `today`."""
+    """Return the lower of two minimums, for the total and for each pod set in `today`."""
     tasks = {name: min(least, known.min_task_member.get(name, 0)) for name, least in today.min_task_member.items()}
     return StartedWith(min_member=min(today.min_member, known.min_member), min_task_member=tasks)
 
@@ -63,7 +63,7 @@ class PodSetView:
     alive: int = 0
     """Number of taken slots whose pods have not ended."""
     failed: set[int] = field(default_factory=set)
-    """Ranks whose pod has failed and still exists; the pod's owner decides if it is replaced."""
+    """Ranks whose pod has failed and still exists; the pod's owner decides about a replacement."""
     waiting: dict[int, PodRecord] = field(default_factory=dict)
     template: bool = False
     """True if pods can be created from a template, so that a slot needs no pod yet."""
@@ -77,7 +77,7 @@ class PodSetView:
     labels: dict[str, str] | None = None
     """Labels of the template; None without a template."""
     mixed: bool = False
-    """True if some waiting pods have a class other than the set's, e.g. because each has its own claim."""
+    """True if some waiting pods have a class other than the set's, e.g. because each pod has its own claim."""
     gone: int = 0
     """Number of taken slots whose pods have succeeded and are gone."""
 
@@ -88,7 +88,7 @@ class PodSetView:
             self.gone += 1
 
     def class_of(self, rank: int) -> PodClass | None:
-        """Return the class of the pod with this rank, which need not exist."""
+        """Return the class of the pod with this rank, even if the pod does not exist."""
         pod = self.waiting.get(rank) if self.mixed else None
         return pod.cls if pod else self.cls
 
@@ -103,10 +103,10 @@ class PodSetView:
         return found
 
     def open_slots(self, *, begun: bool) -> Sequence[int]:
-        """Return the ranks of open slots, in order. To save memory, the result is a range if no pod is known.
+        """Return the ranks of open slots, in order; a range, which uses little memory, if no pod is known.
 
         Once the gang has begun, only slots with existing pods are open, because the gang's owner decides about
-        replacements. Slots of pods with gates other than Muster's are left out, because these pods could not run.
+        replacements. Slots of pods with gates other than Muster's are left out, because such pods could not run.
         """
         if self.template and not begun and not self.born_gated:
             gated = {rank for rank, pod in self.waiting.items() if pod.other_gates}
@@ -121,7 +121,7 @@ class PodSetView:
 
 
 def _part(pods: list[PodRecord]) -> None:
-    """Keep one member per slot and clear the slot of the others, as members of several controllers may share an index.
+    """Clear the slot of all but one member per slot, because members of several controllers may share an index.
 
     Members that are on a node or pinned to one take precedence, then the oldest member.
     """
@@ -152,7 +152,7 @@ def pod_sets_of(group: PodGroup, pods: list[PodRecord], job: Job | None, templat
     """Build the pod sets of a gang whose pods all have slots."""
     pod_sets = _job_sets(group, job, templates) if job else {}
     for name, minimum in group.spec.min_task_member.items() if job is None else ():
-        pod_sets[name] = PodSetView(name, None, 0, minimum)  # the pods of the set may be created later
+        pod_sets[name] = PodSetView(name, None, 0, minimum)  # pods may be created later
     for pod in sorted(pods, key=_AGE):
         _slot_pod(pod_sets, pod)
     for slot in done_slots(job) if job else ():

@@ -21,8 +21,8 @@ from muster.workloads.charges import placed_by_muster
 from muster.workloads.table import gang_of
 
 MOST_KEY_BYTES = 16 * 1024
-"""Maximum length of a raw key, which usually has some hundred bytes, but may have a million."""
-ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - means every address of a node
+"""Maximum length of a raw key, which is usually some hundred bytes, but may be a million."""
+ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - every address of a node
 Port = tuple[str, str, int]
 """Address, protocol and number of a host port."""
 
@@ -33,7 +33,7 @@ class PodTerms(Enum):
     ALL = auto()
     """All terms, for a pod that is planned or is a member of a gang."""
     RULES = auto()
-    """Only required anti-affinity, for another scheduler's pod on a node. The anti-affinity excludes other pods; the
+    """Only required anti-affinity, for another scheduler's pod on a node. Anti-affinity still excludes other pods; the
     other terms no longer apply."""
     NONE = auto()
     """No terms, for another scheduler's pod without a node."""
@@ -48,7 +48,7 @@ class ClaimUse:
 
 
 def pin_of(meta: ObjectMeta) -> str:
-    """Return the node to which Muster pinned a pod; empty if it is not pinned."""
+    """Return the node to which Muster pinned a pod; empty for a pod without a pin."""
     return meta.annotations.get(names.NODE, "")
 
 
@@ -62,8 +62,8 @@ def demands_of(pod: Pod) -> PodTerms:
 def raw_key(pod: Pod) -> bytes | None:
     """Return a key of a pod that is cheap to compute. Pods with equal keys have the same class.
 
-    Computing the key takes a fifth of the time that computing the class would take. Returns None if the key cannot be
-    encoded (numbers beyond 64 bits) or is too long to be stored.
+    Computing the key takes a fifth of the time of computing the class. Returns None if the key cannot be encoded
+    (numbers beyond 64 bits) or is too long to be stored.
     """
     spec, meta = pod.spec, pod.metadata
     pin = pin_of(meta)
@@ -103,9 +103,9 @@ def asked_of(
     """Return the requests of a pod, and its GPU share from its annotations.
 
     A GPU share is added to the GPUs that the pod requests, so that queues, quotas and victim searches include it. A
-    share by memory depends on the node, so it is not in these requests (see `NodeTable.taken`). Muster's marker
-    resources are left out too, because kube-scheduler ignores them. A share that cannot be parsed is ignored for a pod
-    on a node (`taken`), whose other requests still count. For other pods it raises ValueError.
+    share by memory depends on the node, so it is not included (see `NodeTable.taken`). Muster's marker resources are
+    left out, too, because kube-scheduler ignores them. A share that cannot be parsed is ignored for a pod on a node
+    (`taken`), whose other requests still count. For other pods, such a share raises ValueError.
     """
     amounts = pod_requests(spec) if taken is None else taken
     requests = {name: amount for name, amount in amounts.items() if name not in names.MARKERS}
@@ -144,7 +144,7 @@ def claims_of(spec: PodSpec, namespace: str, pod_name: str) -> tuple[ClaimUse, .
 
 
 def without_pin(affinity: Affinity | None, node: str) -> Affinity | None:
-    """Return the affinity as the user wrote it: the inverse of `muster.api.muster.gang.pinned_affinity`."""
+    """Return the affinity as the user wrote it; inverse of `muster.api.muster.gang.pinned_affinity`."""
     node_affinity = affinity.node_affinity if affinity else None
     if affinity is None or node_affinity is None or node_affinity.required is None:
         return affinity

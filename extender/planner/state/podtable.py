@@ -18,7 +18,7 @@ class PodTable:
         self.records: dict[str, PodRecord] = {}
         """Maps a UID to the pod's record."""
         self.taken: Counter[str] = Counter()
-        """Maps a gang to the number of its bound or succeeded pods, of which several may share a slot; without zeros.
+        """Maps a gang to the number of its bound or succeeded pods, including pods that share a slot; without zeros.
         """
         self.slots: dict[str, Counter[str]] = {}
         """Maps a gang and a pod set to the number of distinct taken slots; pods without a slot do not count."""
@@ -75,7 +75,7 @@ class PodTable:
         return known
 
     def bound(self, uid: str, node: str, devices: tuple[int, ...] = ()) -> PodRecord | None:
-        """Return the pod's record, changed to show the pod bound to this node; None if it is gone or already bound."""
+        """Return the pod's record, changed to this node; None if the pod is gone or already bound."""
         record = self.records.get(uid)
         if record is None or record.node:
             return None

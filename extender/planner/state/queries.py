@@ -2,7 +2,7 @@
 
 A *query* is the selector of an affinity term or a spread constraint: pods in some namespaces with some labels. Queries
 are interned, and freed with the last pod class that uses them. Each query has a *mark*. A pod class has the marks of
-all queries that its pods match. Therefore `planner.state.podcounts` can count the pods per mark without looking at
+all queries that its pods match. `planner.state.podcounts` can therefore count the pods per mark without evaluating
 labels.
 """
 
@@ -32,7 +32,7 @@ def requirements(selector: LabelSelector) -> Requirements:
 
 
 Anchor = tuple[str, str | None] | None
-"""A label that every pod matching a query has, with the value if it is fixed; None if there is no such label."""
+"""A label that every pod matching a query has, with its value if fixed; None without such a label."""
 
 Account = tuple[str, bool]
 """Namespace of the pods that have the query, and True if the query is only about pods of the same namespace."""
@@ -62,7 +62,7 @@ class PodSelector:
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Query:
-    """Selection of pods that match every part; interned by `QueryTable`, so compare queries by identity.
+    """Selection of pods that match every part; queries are interned by `QueryTable` and compared by identity.
 
     The mark of a query begins with "staying" if the query excludes pods that are being deleted, otherwise with "all".
     """
@@ -80,7 +80,7 @@ class Query:
     """Topology keys of the rules that use this query."""
 
     def takes(self, topology_key: str) -> bool:
-        """Return True if a rule with this topology key may use the query. The number of keys per query is limited."""
+        """Return True if a rule with this topology key may use the query, which allows a limited number of keys."""
         if len(self.topology_keys) < TOPOLOGY_KEYS.value:
             self.topology_keys.add(topology_key)
         return topology_key in self.topology_keys
@@ -158,7 +158,7 @@ class QueryTable:
         return bool(self._asked[_BY_LABELS])
 
     def near(self, namespace: str) -> int:
-        """Return approximately with how many queries a pod of this namespace is compared."""
+        """Return the approximate number of queries with which a pod of this namespace is compared."""
         return sum(len(queries) for place in (namespace, None) for queries in self._index.get(place, {}).values())
 
     def intern(self, parts: Iterable[PodSelector], owner: str, *, staying: bool = False) -> Query | None:
@@ -183,7 +183,7 @@ class QueryTable:
         return known
 
     def matching(self, namespace: str, labels: Labels) -> Marks:
-        """Return the marks of all queries that match a pod with these labels in this namespace."""
+        """Return the marks of all queries that match a pod with these labels in the namespace."""
         self._sweep()
         tables = [table for place in (namespace, None) if (table := self._index.get(place)) is not None]
         if not tables:
@@ -210,7 +210,7 @@ class QueryTable:
     def _enter(self, query: Query) -> None:
         """Add a query to the index.
 
-        When the query is freed, possibly in the planner's thread, only its mark is recorded.
+        When the query is freed, maybe in the planner's thread, only its mark is recorded for later removal.
         """
         mark, anchor = query.mark, query.anchor
         by_labels = any(part.namespace_labels for part in query.parts)
@@ -240,7 +240,7 @@ class QueryTable:
 
 
 def _places(parts: tuple[PodSelector, ...]) -> frozenset[str] | None:
-    """Return the namespaces to which the query is limited: the shortest list of any part, or None without a list."""
+    """Return the namespaces to which the query is limited: the shortest list of its parts, or None without a list."""
     return min((part.namespaces for part in parts if part.namespace_labels is None), key=len, default=None)
 
 

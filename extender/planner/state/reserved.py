@@ -31,12 +31,12 @@ class ReservedRoom:
     """The only queue whose pods and gangs must leave the capacity free; empty for all queues."""
 
     def changed(self, column: int, row: Amounts | None) -> bool:
-        """Subtract freed resources from `gained`. If `row` is None, the node is gone and nothing is reserved there.
+        """Subtract freed resources from `gained`. If `row` is None, reserve nothing on the node, which is gone.
 
         Return True if anything has changed.
 
-        Resources of a pod that was not expected to end are subtracted too. Therefore too much is reserved until the
-        next cycle.
+        The resources of a pod that was not expected to end are subtracted, too, so too much is reserved until the next
+        cycle.
         """
         place = int(np.searchsorted(self.columns, column))
         if place == len(self.columns) or self.columns[place] != column:
@@ -50,7 +50,7 @@ class ReservedRoom:
 
 
 def left_free(rooms: Sequence[ReservedRoom], resources: int) -> tuple[NDArray[np.int64], Amounts]:
-    """Return columns and the resources to leave free there: the sum of all needs, minus the smallest `gained`."""
+    """Return columns and their resources to leave free: the sum of all needs, minus the smallest `gained`."""
     columns = np.unique(np.concatenate([room.columns for room in rooms]))
     needed = np.zeros((resources, len(columns)), dtype=np.int64)
     gained = np.full_like(needed, np.iinfo(np.int64).max)
@@ -62,13 +62,14 @@ def left_free(rooms: Sequence[ReservedRoom], resources: int) -> tuple[NDArray[np
 
 
 class ReservedRooms:
-    """Reservations of the last cycle, minus the resources freed since its snapshot."""
+    """Reservations of the last cycle, minus the resources that were freed after its snapshot."""
 
     def __init__(self) -> None:
         self._rooms: list[ReservedRoom] = []
         self._start_s = 0.0
         self._since: list[tuple[int, Amounts | None]] | None = None
-        """Columns and the resources freed there since the running cycle's snapshot; None between cycles."""
+        """Columns and the resources of their nodes that were freed since the running cycle's snapshot; None between
+        cycles."""
         self._views: dict[tuple[int, ...], tuple[NDArray[np.int64], Amounts]] = {}
         """Caches the resources to leave free, with their columns, by the positions of the reservations that apply."""
 
@@ -86,7 +87,7 @@ class ReservedRooms:
             self.changed(column, row)
 
     def changed(self, column: int, row: Amounts | None) -> None:
-        """Subtract the resources `row` of a pod that left this node. If `row` is None, the node's reservations end."""
+        """Subtract the resources `row` of a pod that left this node; if `row` is None, end the node's reservations."""
         if self._since is not None:
             self._since.append((column, row))
         if sum(room.changed(column, row) for room in self._rooms):
@@ -95,7 +96,7 @@ class ReservedRooms:
     def amounts(
         self, columns: NDArray[np.int64], rows: NDArray[np.int64], now: float, runtime_s: float | None, queue: str = ""
     ) -> Amounts | None:
-        """Return the resources to leave free on nodes, int64 of shape (rows, columns); None if there are none.
+        """Return the resources to leave free on nodes, int64 of shape (rows, columns); None without reservations.
 
         `runtime_s` is the expected runtime of the pod that would use the capacity, counted from `now` (None:
         unlimited), and `queue` is the pod's queue. A column may be -1.

@@ -1,8 +1,8 @@
 """Ledger entries of spare slots, which a gang holds for members that it may lose; its placement lists them.
 
-Spare slots use capacity on their node and in the gang's queue, like members. This use begins when the placement is
-written. It ends when the gang uses the slot, ends, or gets other spare slots. Only gangs that borrow the slots are
-placed on them. A slot that is lent counts only in the queue, because on the node the borrower's pods count.
+Spare slots use capacity on their node and in the gang's queue, like members. The use begins when the placement is
+written, and ends when the gang uses the slot, ends, or gets other spare slots. Only gangs that borrow the slots are
+placed on them. A slot that is lent counts only in the queue, because the borrower's pods count on the node.
 """
 
 from collections import Counter
@@ -31,7 +31,7 @@ def runs(gang: GangView) -> bool:
 
 
 def spare_runs_of(gang: GangView) -> list[SpareRunOfClass]:
-    """Return the gang's spare slots that have ledger entries; empty without members and active placement."""
+    """Return the gang's spare slots with ledger entries; empty without members and active placement."""
     placement = gang.placement
     if placement is None or not placement.spec.spares or not (gang.active or runs(gang)):
         return []
@@ -74,7 +74,7 @@ def spares_by_queue(gangs: Iterable[GangView], parents: Mapping[str, str]) -> di
 
 
 class SpareEntries:
-    """Opens and closes the ledger entries of spare slots, by gang."""
+    """The ledger entries of spare slots, opened and closed by gang."""
 
     def __init__(self, ledger: Ledger, classes: ClassTable) -> None:
         self._ledger = ledger

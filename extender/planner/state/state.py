@@ -1,11 +1,11 @@
 """The cluster as known to the planner, updated by events.
 
-Every method `on_*` gets one changed object (None if it was deleted), and its cost depends only on the change. Objects
-that Muster wrote are added once the API server has confirmed the write, before the watch reports them. If an older
-version of such an object arrives later, it is ignored.
+Every method `on_*` takes one object before and after its change (None: missing); its cost depends only on the change.
+Objects that Muster wrote are added once the API server has confirmed the write, before the watch reports them. Older
+versions that arrive later are ignored.
 
 After each event, nodes, ledger, and the matches of pods with compared demands are up to date; views of gangs
-(`planner.state.views`) are not. The state is used on one event loop (`extender.cluster`); no code here blocks.
+(`planner.state.views`) are not. The state is used on one event loop (`extender.cluster`); its code never blocks.
 """
 
 from collections.abc import Iterator
@@ -173,7 +173,7 @@ class PlannerState(Views):
         return _planned(old) != _planned(new)
 
     def on_priority_class(self, old: PriorityClass | None, new: PriorityClass | None) -> None:
-        """Update a priority class; gangs use its value from their next change on."""
+        """Update a priority class; gangs use its new value from their next change."""
         name = (new or old or PriorityClass()).metadata.name
         self._gangs.priorities.update_class(name, new)
 
@@ -191,7 +191,7 @@ class PlannerState(Views):
 
 
 def _planned(item: PodGroup | Queue | None) -> object:
-    """Return the fields of an object by which the planner decides."""
+    """Return the fields of an object that are relevant to planning."""
     if item is None:
         return None
     phase = item.status.phase if isinstance(item, PodGroup) else item.status.state

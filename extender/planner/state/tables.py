@@ -31,12 +31,12 @@ class Volumes:
 
 
 class Tables:
-    """Tables of objects by name. A change that affects on which nodes pods fit gives `nodes` a new version."""
+    """Tables of objects by name. Changes that may affect the suitable nodes of pods increase a version of `nodes`."""
 
     def __init__(self, nodes: NodeTable) -> None:
         self.nodes = nodes
         self.volumes = Volumes()
-        """Volumes, which are replaced by a copy once a snapshot uses them (see `share_volumes`)."""
+        """Volumes, replaced by a copy after a snapshot has shared them (see `share_volumes`)."""
         self._shared = False
         self.quotas: dict[str, dict[str, ResourceQuota]] = {}
         """Maps a namespace and a name to a quota; namespaces without quotas are left out."""
@@ -91,10 +91,7 @@ class Tables:
         return self._put_volume(self._own_volumes().classes, name, new, lambda each: (each.volume_binding_mode,))
 
     def share_volumes(self) -> Volumes:
-        """Return the present volumes; afterwards, the state changes only copies of them.
-
-        Callers must not change the volumes.
-        """
+        """Return the current volumes, which callers must not change; later changes are made to copies."""
         self._shared = True
         return self.volumes
 
@@ -109,7 +106,7 @@ class Tables:
         known = put_entry(table, key, new)
         matters = (decisive(known) if known else None) != (decisive(new) if new else None)
         self.volumes.generation += matters
-        self.nodes.version += matters  # pods that did not fit before may fit now
+        self.nodes.version += matters  # more pods may fit now
         return matters
 
 

@@ -1,4 +1,4 @@
-"""Pod templates of Volcano Jobs: one class per task before the pods exist, cached until the Job changes.
+"""Pod templates of Volcano Jobs: one pod class per task before the pods exist, cached until the Job changes.
 
 The state keeps only the fields of a Job that planning uses, up to a limit (`planned_job`).
 """
@@ -39,7 +39,7 @@ class Template:
     task: TaskSpec
     namespace: str
     labels: dict[str, str]
-    """Labels of the template, and the labels that every pod of the task gets."""
+    """Labels of every pod of the task: those of the template and those that the controller adds."""
     cls: PodClass
     other_gates: tuple[str, ...] = ()
     claims: tuple[ClaimRef, ...] = ()
@@ -47,7 +47,7 @@ class Template:
     runtime: Runtime = UNKNOWN
     topology: PodTopology | None = None
     priority_class: str = ""
-    """Priority class of the task's pods: their own, otherwise the Job's."""
+    """Priority class of the task's pods: the template's, otherwise the Job's."""
 
 
 class Templates:
@@ -67,7 +67,7 @@ class Templates:
     def templates_of(self, job: Job) -> list[Template]:
         """Return the templates of a job.
 
-        Raises LimitError; the templates are then not read again until the Job changes.
+        After a LimitError, the templates are not read again until the Job changes.
         """
         uid = job.metadata.uid
         known = self._known.get(uid)
@@ -94,7 +94,7 @@ class Templates:
         discard(self.in_namespace, namespace, uid)
 
     def known(self, uid: str) -> list[Template]:
-        """Return the templates of a job; empty if they have not been read."""
+        """Return the templates of a job; empty if the templates have not been read."""
         return self._known.get(uid, [])
 
     def equip_again(self, keys: Collection[str] | None = None) -> list[str]:

@@ -1,9 +1,8 @@
 """Views of gangs, built from changed objects, and the ledger entries that depend on them.
 
 An event only marks a gang, because a gang of a thousand pods causes thousands of events; `refresh` builds the views.
-Therefore the placed slots of failed or lost members are up to date only when the next view is built. All other data are
-up to date after each event, except demands that are still being compared with existing pods
-(`planner.state.comparisons`).
+The placed slots of failed or lost members are therefore out of date until the next view is built. All other data are up
+to date after each event, except demands that are still being compared with existing pods (`planner.state.comparisons`).
 """
 
 from collections import Counter
@@ -44,7 +43,7 @@ endless evaluations."""
 
 
 class Views(Tables):
-    """Base of the state, with nodes, pods, gangs, placements and queues, marks of changed gangs, and views of gangs."""
+    """Base class of the state: nodes, pods, gangs, placements, queues, marks of changed gangs, and views of gangs."""
 
     def __init__(
         self,
@@ -59,7 +58,7 @@ class Views(Tables):
         `rules` decide which nodes are suspect.
 
         New queries are compared with all pods at once (`comparisons` is None), or with about `comparisons` checks per
-        event. In the second case, `later` is called, and `compare` continues with the remaining comparisons.
+        event. With a limit, `later` is called, and `compare` continues with the remaining comparisons.
         """
         self._comparisons, self._later = comparisons, later
         self._released = False
@@ -110,7 +109,7 @@ class Views(Tables):
         """Give every member its slot, and build the views of changed gangs."""
         work: Counter[str] = Counter()
         while due := next((key for key in self._gangs.dirty if work[key] < MAX_COMPARISONS), None):
-            work[due] += 1  # a template may have demands that match pods of this or another gang
+            work[due] += 1  # a template's demands may match pods of this or another gang
             self._check(due)
             if self._comparisons is None or not self._gangs.dirty:
                 self._compare()
@@ -176,7 +175,7 @@ class Views(Tables):
         return self._gangs.views.get(key)
 
     def started(self, key: str) -> bool:
-        """Return the present `GangView.started`.
+        """Return the current value of `GangView.started`.
 
         The gang is refreshed only if the number of its pods does not already determine the result.
         """
@@ -204,7 +203,7 @@ class Views(Tables):
             self._follow_placement(key)
 
     def _job_changed(self, uid: str) -> None:
-        """Mark the gang of a Job whose pods will have another class."""
+        """Mark the gang of a Job with changed classes of its future pods."""
         self._gang_changed(self._gangs.of_job(self.jobs[uid]))
 
     def _follow_placement(self, key: str) -> None:
