@@ -18,20 +18,21 @@ from muster.api.muster.reason import Reason, quoted, reason_of
 from muster.resources.vector import Vector
 
 Codes = NDArray[np.int16]
-"""For each node, the code of the cause why it cannot take the pod (see `Causes`), of shape (nodes,); 0 if it can."""
+"""The code of the cause (see `Causes`) why each node cannot take the pod, of shape (nodes,); 0 for nodes that can."""
 MAX_CAUSES = 30_000
 """Maximum number of causes. Codes have only 16 bits, and texts may contain the name of any claim or label."""
 ReservationMode = Literal["strict", "reserve", "besteffort"]
-"""How gangs behind their queue's first waiting gang are treated: wait, start without delaying it, or start anywhere."""
+"""How gangs after their queue's first waiting gang are treated: they wait, start if they do not delay the first gang,
+or start anywhere."""
 
 
 class Causes:
-    """Codes for the causes why nodes cannot take a pod (`reasons.cause`); code 0 means that the node can."""
+    """Codes for the causes why nodes cannot take a pod (`reasons.cause`); 0 for nodes that can."""
 
     def __init__(self) -> None:
         self.of: list[Reason] = [quoted(text="fits")]
         self.full = False
-        """True once a cause could not get its own code. By then, most known causes may belong to deleted pods."""
+        """True once no code was left for a cause; most known causes may then belong to deleted pods."""
         self._codes: dict[str, int] = {"": 0}
 
     def code(self, cause: Reason | str) -> int:
@@ -60,7 +61,7 @@ class EnqueueVote:
 
 
 ADMITTED = EnqueueVote(admit=True)
-"""The vote that admits the gang; plugins that come later are not called."""
+"""The vote that admits the gang; later plugins are not called."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,20 +75,20 @@ class QueueRefusal:
     requested: int
     """The amount that the gang would add to the usage."""
     used: int
-    """The amount that is already in use, including the guarantees that are held for other queues."""
+    """The amount already in use, including the guarantees of other queues."""
     limit: int
     message: Reason | str
-    """Message for the gang's owner, as data or as text: names the queue, the resource, the amounts, and what to do."""
+    """Message for the gang's owner, as data or as text, with the queue, the resource, the amounts, and a remedy."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReclaimState:
-    """Usage and quotas of queues, reported to a gang that would reclaim resources."""
+    """Usage and quotas of queues, for the message to a gang whose reclaim failed."""
 
     owed: bool
-    """True if the gang's queue, including the gang, has at most what it deserves."""
+    """True if the gang's queue, including the gang, would use at most what it deserves."""
     above: frozenset[str]
-    """Queues that use more than their share, or, if the gang's queue has less than it deserves, more than they deserve.
+    """Queues that use more than their share, or more than they deserve if the gang's queue uses less than it deserves.
     """
 
 
@@ -103,7 +104,7 @@ class StatusAmounts:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClosestDomain:
-    """The domain that comes closest to holding a gang that requires a single domain, with its nodes."""
+    """The domain that nearly holds a gang that requires a single domain, with the domain's nodes."""
 
     report: Closest
     inside: NDArray[np.bool_]
@@ -119,19 +120,19 @@ class NodeSet:
     ranked: bool = False
     """True if nodes are filled in the order of the columns; False if scores determine the order."""
     along: Amounts | None = None
-    """int64 of shape (all nodes,). Consecutive ranks are placed in ascending order of their nodes' numbers, or in the
-    order of node names if this is None."""
+    """int64 of shape (all nodes,): numbers of nodes; consecutive ranks are placed in ascending order of these numbers.
+    None for the order of node names."""
     most: Amounts | None = None
     """int64 of shape (all nodes,): maximum number of the part's pods per node; None for no maximum."""
     most_of: bytes = b""
-    """Key of the pod class to which `most` applies; empty for any pods of the part."""
+    """Key of the pod class to which `most` applies; empty for all pods of the part."""
     sliced: bool = False
     """True if pods that are placed together in rank order form complete slices."""
     name: str = ""
     """The name of the domain, for messages."""
 
     def within(self, allowed: NDArray[np.bool_]) -> "NodeSet":
-        """Return the nodes of the set that are allowed, bool of shape (all nodes,), in the same order."""
+        """Return the nodes of the set that `allowed`, bool of shape (all nodes,), contains, in the same order."""
         columns = np.flatnonzero(allowed) if self.columns is None else self.columns[allowed[self.columns]]
         return replace(self, columns=columns, sliced=False)
 
@@ -149,7 +150,7 @@ class NodeSet:
         return by_name[np.isin(by_name, self.columns)]
 
     def less(self, placed: Iterable[Operation]) -> "NodeSet":
-        """Return the node set for the remaining pods of the part. The pods that have been placed reduce `most`."""
+        """Return the node set for the remaining pods of the part; the pods already placed reduce `most`."""
         if self.most is None:
             return self
         most = self.most.copy()
@@ -179,7 +180,7 @@ class ReservationRules:
     mode: ReservationMode = "reserve"
     """Reservation mode of queues that do not have the annotation `muster.dev/reservations`."""
     patience_s: float = 600.0
-    """Time after which nodes are reserved for a gang even if its start cannot be predicted."""
+    """Waiting time of a gang after which nodes are reserved even if its start cannot be predicted."""
     expiry_s: float = 14_400.0
     """Time after which a reservation binds only its own queue, for a period of `patience_s`."""
     heads: int = 16
@@ -197,9 +198,9 @@ class LeftFree:
     amounts: Amounts
     """Reserved capacity in these columns, int64 of shape (resources, columns)."""
     codes: NDArray[np.int16]
-    """For each column, the code of a cause that names the gang for which the capacity is reserved."""
+    """The code, for each column, of a cause that names the gang for which the capacity is reserved."""
     mark: bytes
-    """A key of the columns and amounts: two values with equal columns and amounts have equal keys."""
+    """A key of the columns and amounts, equal for equal columns and amounts."""
 
 
 class CycleReservations(Protocol):

@@ -1,7 +1,7 @@
-"""The scheduler configuration: the fields that the YAML files of KAI-Scheduler and Volcano have, and the defaults.
+"""The scheduler configuration: the fields in the YAML files of KAI-Scheduler and Volcano, and the defaults.
 
 `actions` is a comma-separated string. Tiers group plugins only for human readers, as in KAI-Scheduler.
-`planner.configuration` defines the meaning of the names.
+`planner.configuration` defines the meaning of each name.
 """
 
 from typing import Any
@@ -82,7 +82,7 @@ def _tier(content: Any, path: str, errors: list[str]) -> Tier:
 def _option(content: Any, path: str, errors: list[str]) -> PluginOption:
     """Parse the entry of one plugin.
 
-    An invalid entry gets an empty name but keeps its position, so that later paths are right.
+    An invalid entry has an empty name but keeps its position, so that later paths are right.
     """
     fields = _fields(content, path, errors)
     name = fields.pop("name", None)

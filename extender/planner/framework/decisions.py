@@ -41,7 +41,7 @@ class _WithReason:
 
 @dataclass(frozen=True, slots=True)
 class Place(Decision):
-    """Gives the gang this placement, which contains bound members as well as new ones."""
+    """Writes the gang's placement, which contains both bound and new members."""
 
     pod_sets: list[PodSetPlacement]
     epoch: int
@@ -69,7 +69,7 @@ class ClosePlacement(Decision, _WithReason):
     in_vain: bool = False
     """True if pods of the gang were not created or bound in time; the next placement is then delayed."""
     evicted_in_vain: bool = False
-    """True if pods could not be evicted for the gang; for a while, no pod is then evicted for it."""
+    """True if pods could not be evicted for the gang; the next evictions for it are then delayed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class Reserve(Decision, _WithReason):
     expected_at: float | None
     """Expected start on these slots, in seconds since the epoch; None if unknown."""
     since: float
-    """Time since when nodes are reserved for the gang, in whole seconds since the epoch."""
+    """Start of the time for which nodes have been reserved for the gang, in whole seconds since the epoch."""
     why: Reason
 
 
@@ -130,7 +130,7 @@ def refused(gang: GangView, refusal: QueueRefusal | EnqueueVote) -> Unschedulabl
 
 @dataclass(frozen=True, slots=True)
 class Evict(Decision):
-    """Evicts a pod, with the pod's UID as a precondition. `started` is True if the pod may have run."""
+    """Evicts a pod, with the pod's UID as a precondition; `started` is True if the pod may have run."""
 
     pod: PodRecord
     reason: Reason
@@ -161,12 +161,12 @@ class Avoid(Decision):
     avoided: tuple[AvoidedNode, ...] | None
     """All nodes that the gang avoids; None if no node is added."""
     counted: tuple[PodRecord, ...]
-    """Members whose failure has been handled by this decision, whether or not it counts."""
+    """Members whose failures this decision handles, including failures that do not count."""
 
 
 @dataclass(frozen=True, slots=True)
 class MakeRoom(Decision):
-    """Evicts all victims of the gang's placement of this epoch, or none of them if one eviction is not allowed."""
+    """Evicts all victims of the gang's placement of this epoch, or no victim if one eviction is not allowed."""
 
     epoch: int
     victims: Victims
@@ -176,12 +176,12 @@ class MakeRoom(Decision):
     """UIDs of victims that have a disruption budget; they are evicted first, because the API server may reject the
     eviction."""
     action: str = "continued"
-    """The action that chose the victims. The default is the action of an earlier cycle whose evictions this decision
-    continues."""
+    """The action that chose the victims; by default, an earlier cycle's action whose evictions are continued."""
     saved: Mapping[str, Reason] = field(default_factory=dict)
-    """Maps the key of a victim's gang to the checkpoint that it has reported; gangs without one are omitted."""
+    """Maps the key of a victim's gang to the checkpoint that it has reported; gangs without a checkpoint are
+    omitted."""
     outcomes: Mapping[str, str] = field(default_factory=dict)
-    """Maps the key of a victim's gang that had a notice to how the gang reacted: `answered` or `silent`."""
+    """Maps the key of a victim's gang that had a notice to the gang's reaction: `answered` or `silent`."""
     unsaved_s: Mapping[str, float] = field(default_factory=dict)
     """Maps the key of a victim's gang to the seconds of work that each of its pods loses."""
 
@@ -191,7 +191,7 @@ class MakeRoom(Decision):
 
 
 def asked_by(asker: GangView, reason: Reason, victim: GangView) -> Reason:
-    """Return the reason that a victim's owner sees; it names the waiting gang if both are in the same namespace."""
+    """Return the reason that a victim's owner sees; it names the waiting gang if the two gangs are in one namespace."""
     if asker.uid == victim.uid:
         return reason
     apart = asker.group.metadata.namespace != victim.group.metadata.namespace
@@ -209,7 +209,7 @@ class SendNotice(Decision):
     reason: Reason
     """Reason for the eviction, as the owner of the pod sees it."""
     pods: int = 1
-    """Number of the gang's pods that will be evicted, including this one."""
+    """Number of the gang's pods that will be evicted, including the notified pod."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +224,7 @@ class RoomIsThere(Decision):
     """Removes the victims from the gang's placement, because they have terminated."""
 
     pod_sets: list[PodSetPlacement]
-    """The gang's slots. Pod sets with affinity to other pods stay gated until those pods are bound."""
+    """The gang's slots. Pod sets with affinity to other pods stay gated until the other pods are bound."""
     new_slots: int
     remade_s: float = 0.0
     """Seconds for which the gang's owner may wait before it re-creates evicted members."""
@@ -254,7 +254,7 @@ class SetCondition(Decision):
 
 @dataclass(frozen=True, slots=True)
 class AnnotateEviction(Decision):
-    """Sets annotations that let autoscalers evict a bound pod, or forbid it; if empty, removes Muster's."""
+    """Sets annotations that allow or forbid autoscalers to evict a bound pod; if empty, removes Muster's annotation."""
 
     pod: PodRecord
     value: str
@@ -269,7 +269,7 @@ class RequestNodes(Decision):
     provisioning_class: str
     parameters: tuple[tuple[str, str], ...]
     pods: tuple[tuple[str, int, PodRecord], ...]
-    """For each pod set: its name, the number of its pods, and one of these pods as an example."""
+    """The name of each pod set, the number of its pods, and one of these pods as an example."""
 
 
 @dataclass(frozen=True, slots=True)

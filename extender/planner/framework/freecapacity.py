@@ -1,4 +1,4 @@
-"""Free capacity in one cycle: how many pods fit on each node by resources, and how many may use a claim."""
+"""Free capacity in one cycle: the number of pods that fit on each node, and the number of pods that may use a claim."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -35,9 +35,9 @@ class FreeCapacity:
         """Return how many pods of this class fit on each node, by resources alone, int64 of shape (nodes,).
 
         Two pods of a class with host ports never share a node, unless `ports` is False. `free` is by default the
-        capacity that the current gang may use. With `columns`, the result covers only the nodes in these columns, in
-        the same order, and so does `free` if given. The number of pods that share GPUs is exact for the current free
-        capacity and for empty nodes. For any other `free` it is an upper bound.
+        capacity that the current gang may use. With `columns`, the result, and `free` if given, cover only the nodes in
+        these columns, in the same order. The number of pods that share GPUs is exact for the current free capacity and
+        for empty nodes, otherwise an upper bound.
         """
         shared = free is None or free is self.snapshot.free
         if free is None:
@@ -46,7 +46,7 @@ class FreeCapacity:
         if self.snapshot.unknown_resource(cls):
             return np.zeros(free.shape[1], dtype=np.int64)
         wanted = np.flatnonzero(row)
-        if cls.gpu is not None and not cls.gpu.by_resource and cls.gpu.memory:  # the devices determine the number
+        if cls.gpu is not None and not cls.gpu.by_resource and cls.gpu.memory:  # the devices limit the number of pods
             wanted = wanted[wanted != self.snapshot.axis.get(GPU, -1)]
         if not len(wanted):
             return np.full(free.shape[1], LARGE)
@@ -62,7 +62,7 @@ class FreeCapacity:
         """
         snapshot = self.snapshot
         devices = snapshot.devices if columns is None else snapshot.devices.at(columns)
-        if cls.gpu is None:  # the result is for the pods that run now
+        if cls.gpu is None:  # valid for the pods that run now
             whole = cls.whole_gpus
             return devices.unused(free, snapshot.axis) // whole if whole else np.full(free.shape[1], LARGE)
         if not now and free is not snapshot.allocatable:
@@ -121,11 +121,11 @@ class FreedDevices:
 
 
 class ClaimUsers:
-    """Users of each claim, in total and by queue. Users are pods on nodes and placed slots, including tentative ones.
+    """Users of each claim, in total and by queue: pods on nodes and placed slots, including tentative ones.
 
     The API allows `MOST_PODS` pods to use one claim, or any number of pods if their native PodGroup shares the claim.
-    The devices of a claim count once in each queue whose pods use the claim, no matter how many pods do. On the node,
-    the devices are free once a trial has evicted all users of the claim.
+    The devices of a claim count once in each queue whose pods use the claim, regardless of the number of these pods. On
+    the node, the devices are free once a trial has evicted all users of the claim.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -136,8 +136,7 @@ class ClaimUsers:
         self._column = {key: column for key, column in columns if column is not None}
         """Maps a claim that has devices to the column of the node with these devices."""
         self._held = {key: column for key, column in self._column.items() if self._users[key]}
-        """Maps a claim that has users to the column of its node. The devices of such a claim become free when its users
-        end."""
+        """Maps a claim with users to the column of its node; the claim's devices become free when its users end."""
 
     def count(self, entry: Operation | Eviction, sign: int) -> None:
         """Update the counts by one step of a trial."""
@@ -165,7 +164,7 @@ class ClaimUsers:
         return bool(lacks[row > 0].any())
 
     def freed_by(self, units: Sequence[Iterable[PodRecord]]) -> list[FreedDevices]:
-        """Return the devices that are free once all these pods have left."""
+        """Return the devices that are free once all these pods have ended."""
         users: dict[SharedClaim, list[int]] = {}
         for number, pods in enumerate(units if self._held else ()):
             for claim in (claim for pod in pods for claim in pod.cls.needs.named if claim.key in self._held):
@@ -177,7 +176,7 @@ class ClaimUsers:
         ]
 
     def lost_with(self, units: Sequence[tuple[str, Iterable[PodRecord]]]) -> list[Amounts]:
-        """Return, for each evicted unit (queue, pods), the devices that its queue loses besides the pods' resources.
+        """Return the devices that the queue of each evicted unit (queue, pods) loses besides the pods' resources.
 
         The last user of a claim in a queue frees the claim's devices for the queue.
         """
@@ -201,10 +200,10 @@ class ClaimUsers:
         return min((max(0, MOST_PODS - self._users[claim.key]) for claim in claims), default=LARGE)
 
     def full(self, cls: PodClass, pods: int) -> str:
-        """Return the key of a claim that so many more pods of this class cannot use; empty if there is none."""
+        """Return the key of a claim that this number of further pods cannot use; empty without such a claim."""
         named = (claim.key for claim in cls.needs.named if not claim.grouped)
         return next((key for key in named if self._users[key] + pods > MOST_PODS), "")
 
     def new(self, claims: Iterable[SharedClaim], queue: str) -> list[SharedClaim]:
-        """Return the claims that no pod of the queue uses yet, each once."""
+        """Return the distinct claims that no pod of the queue uses yet."""
         return [claim for claim in dict.fromkeys(claims) if not self._queues[claim.key, queue]]

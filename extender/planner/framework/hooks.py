@@ -1,9 +1,9 @@
-"""The hooks: every question that plugins can answer, with the Protocol of the functions that answer it.
+"""The hooks, which plugins register functions for, with the Protocol of each hook's functions.
 
-Most hooks correspond to KAI-Scheduler's (framework/session_plugins.go), with names in snake case; the admission hooks
-correspond to Volcano's. The functions in `rules` combine the answers of several plugins. Resource arrays are int64 of
-shape (resources,) along `session.snapshot.axis`, in milli-CPU and base units. Nodes are columns of the snapshot's
-arrays.
+Most hooks correspond to hooks of KAI-Scheduler (framework/session_plugins.go), with names in snake case; the admission
+hooks correspond to hooks of Volcano. The functions in `rules` combine the answers of several plugins. Resource arrays
+are int64 of shape (resources,) along `session.snapshot.axis`, in milli-CPU and base units. Nodes are columns of the
+snapshot's arrays.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -208,7 +208,7 @@ def _protocol(hook: Any) -> Any:
 
 @dataclass(slots=True)
 class Hooks:
-    """Every hook, with the functions that plugins have registered for it in a session."""
+    """All hooks, with the functions that plugins have registered in a session."""
 
     # fmt: off
     queue_order: Hook[Order[GangView]] = _hook(
@@ -280,7 +280,7 @@ class Hooks:
     # fmt: on
 
     def follow(self, count: Callable[[Operation | Eviction, int], object]) -> None:
-        """Register `count(entry, sign)` for every step of a trial.
+        """Register `count(entry, sign)`, which is called for every step of a trial.
 
         With sign 1, `count` adds the entry's pods; with sign -1, it subtracts them.
         """
@@ -290,7 +290,7 @@ class Hooks:
         self.unevicted.add(lambda eviction: count(eviction, 1))
 
     def named(self, name: str) -> Hook[Any]:
-        """Return the hook of a name that is known only at run time. Raises KeyError with a list of the valid names."""
+        """Return the hook with this name. Raises KeyError with a list of the valid names."""
         if name not in HOOKS:
             raise KeyError(f"hook {name!r} does not exist; a function can be registered for {', '.join(sorted(HOOKS))}")
         hook: Hook[Any] = getattr(self, name)
@@ -298,4 +298,4 @@ class Hooks:
 
 
 HOOKS: Mapping[str, Any] = {each.name: _protocol(each.type) for each in fields(Hooks)}
-"""The Protocol of each hook's functions, by the hook's name."""
+"""Maps the name of a hook to the Protocol of its functions."""

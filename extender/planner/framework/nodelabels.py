@@ -1,8 +1,8 @@
 """Labels, names and taints of all nodes as small integers, so that a condition is evaluated for all nodes at once.
 
 For each label key, an array contains a number per node that represents the node's value. A condition is evaluated once
-for each distinct value of its key, and the array maps the results to nodes. Therefore a condition that a user writes
-runs no Python code per node. The arrays are kept from cycle to cycle, and updated only for nodes that have changed.
+for each distinct value of its key, and the array maps the results to nodes. A user's condition therefore runs no Python
+code per node. The arrays are kept from cycle to cycle, and updated only for nodes that have changed.
 """
 
 import re
@@ -20,9 +20,9 @@ from muster.api.kubernetes.meta import LabelSelectorRequirement
 
 Columns = NDArray[np.intp]
 Domains = NDArray[np.intp]
-"""The number of each node's value, by column, in numpy's index type so that no conversion is needed at each use."""
+"""The number of each node's value, by column, in numpy's index type, which avoids conversions."""
 MOST_CELLS = 2**23
-"""Maximum number of cached cells (8 bytes each): one per node and key, for the keys that were used last."""
+"""Maximum number of cached cells (8 bytes each), one per node and key; the keys that were used last are kept."""
 _NAME: Final = ""
 """The key that represents the node's name; it is not a valid label key."""
 _INTEGER = re.compile(r"[+-]?[0-9]+")
@@ -40,13 +40,13 @@ class Taints(NamedTuple):
 
 @dataclass(slots=True)
 class _Values:
-    """The values of one label key at one generation of the nodes: a number per node, -1 for nodes without it."""
+    """The values of one label key at one generation of the nodes: a number per node, -1 for nodes without the label."""
 
     codes: Domains = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
     values: dict[Hashable, int] = field(default_factory=dict)
     seen: int = -1
     integers: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    """Integers that were parsed from the values that existed at that time; see `_with_integers`."""
+    """Integers parsed from the values that existed when they were parsed; see `_with_integers`."""
     written: Mask = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
     """Mask of the values that can be parsed as integers."""
 
@@ -58,14 +58,14 @@ class LabelCache:
         self.known: dict[str, _Values] = {}
         self.taints = _Values()
         self.present: set[str] = set()
-        """Label keys that nodes have had; some of these nodes may have been deleted."""
+        """Label keys that nodes have or had, including deleted nodes."""
         self._seen, self._changes = -1, 0
 
     def note_keys(self, nodes: Sequence[Node | None], changed: NDArray[np.int64], generation: int) -> None:
         """Record the label keys of nodes that have changed."""
         fresh: Columns = np.flatnonzero(changed > (self._seen if self._seen <= generation else -1))
         self._changes += len(fresh)
-        if self._changes > 2 * len(nodes):  # most of the keys may belong to nodes that are gone
+        if self._changes > 2 * len(nodes):  # most keys may belong to deleted nodes
             self.present, fresh, self._changes = set(), np.arange(len(nodes)), len(nodes)
         for column in fresh:
             node = nodes[column]
@@ -97,7 +97,7 @@ class NodeLabels:
         return known.codes, len(known.values)
 
     def there(self, columns: Columns) -> Mask:
-        """Return a mask of these columns: True where the column belongs to an existing node."""
+        """Return a mask of these columns, True for columns of existing nodes."""
         return self._of(_NAME).codes[columns] >= 0
 
     def having(self, requirement: LabelSelectorRequirement, columns: Columns, key: str | None = None) -> Mask:
@@ -149,7 +149,7 @@ class NodeLabels:
     def by_taints(self, answer: Callable[[Taints | None], int], columns: Columns) -> NDArray[np.int16]:
         """Return the result of `answer` for the taints of each of these nodes.
 
-        The result is computed once for each distinct set of taints, and for None in place of columns without a node.
+        The result is computed once for each distinct set of taints; `answer` receives None for columns without a node.
         """
         known = self._cache.taints = self._renewed(self._cache.taints, _taints_of)
         answers = np.array([*map(answer, known.values), answer(None)], dtype=np.int16)  # type: ignore[arg-type]
@@ -163,7 +163,7 @@ class NodeLabels:
         return found
 
     def _of(self, key: str) -> _Values:
-        if key != _NAME and key not in self._cache.present:  # users can name keys that no node has
+        if key != _NAME and key not in self._cache.present:  # users can name unknown keys
             return self._missing
         before = self._cache.known.get(key) or _Values()
         known = self._renewed(
@@ -178,9 +178,7 @@ class NodeLabels:
         size = len(self._nodes)
         if known.seen == self._generation and len(known.codes) == size:
             return known
-        if (
-            len(known.values) > 2 * size or known.seen >= self._generation
-        ):  # most values may belong to nodes that are gone
+        if len(known.values) > 2 * size or known.seen >= self._generation:  # most values may belong to deleted nodes
             known = _Values()
         fresh: Domains = np.full(size, -1, dtype=np.intp)
         values = dict(known.values)  # a verb in another thread may read the old map
@@ -200,7 +198,7 @@ def _with_integers(known: _Values) -> None:
 
 
 def carried_over(known: NDArray[Any], fresh: NDArray[Any], changed: Mask) -> Columns:
-    """Copy the known values to the new nodes, and return the columns that must be computed: changed and new ones."""
+    """Copy the known values to the new nodes, and return the columns of changed and new nodes, still to compute."""
     fresh[: len(known)] = known
     changed[len(known) :] = True
     return np.flatnonzero(changed)
@@ -209,7 +207,7 @@ def carried_over(known: NDArray[Any], fresh: NDArray[Any], changed: Mask) -> Col
 def tolerated_by(tolerations: Iterable[Toleration]) -> Callable[[tuple[str, str, str]], bool]:
     """Return the function that returns True for a taint (key, value, effect) that these tolerations cover.
 
-    Only tolerations with the taint's key, or without a key, are compared with it.
+    Only tolerations with the taint's key, or without a key, are compared with the taint.
     """
     by_key: dict[str, list[Toleration]] = {}
     for each in tolerations:
@@ -240,7 +238,7 @@ def _taints_of(node: Node) -> Taints:
 
 
 def _integer(text: object) -> int | None:
-    """Return the 64-bit integer in a text, or None for any other text. No comparison matches None."""
+    """Return the 64-bit integer in a text, or None, which no comparison matches, for any other text."""
     if not isinstance(text, str) or len(text) > _MAX_CHARS or not _INTEGER.fullmatch(text):
         return None
     number = int(text)

@@ -12,7 +12,7 @@ from extender.planner.state.queries import Mark
 
 @dataclass(slots=True, eq=False)
 class Operation:
-    """An allocation: members with these ranks get slots on the node in `column`; each uses the resources `row`."""
+    """An allocation: members with these ranks get slots on the node in `column`, with the resources `row` each."""
 
     gang: GangView
     pod_set: str
@@ -21,7 +21,7 @@ class Operation:
     row: Amounts
     cls: PodClass
     devices: tuple[tuple[int, ...], ...] = ()
-    """GPUs that each member shares with other pods, by rank; empty if the members share none."""
+    """GPUs that each member shares with other pods, by rank; empty if the members share no GPUs."""
 
     @property
     def size(self) -> int:
@@ -41,7 +41,7 @@ class Operation:
 
 @dataclass(slots=True, eq=False)
 class Eviction:
-    """An eviction: pods of one class leave the node in `column`, and each frees the resources `row`.
+    """An eviction: pods of one class leave the node in `column`, and each pod frees the resources `row`.
 
     An eviction without pods means that the gang gives up spare slots on this node.
     """
@@ -71,7 +71,7 @@ class Eviction:
 
     @property
     def marks(self) -> tuple[Mark, ...]:
-        """Marks (ids) under which each pod is counted: fewer for pods being deleted, none for spare slots."""
+        """Marks (ids) under which each pod is counted: fewer for pods that are being deleted, none for spare slots."""
         return self.cls.counted_under(leaving=self.pods[0].terminating) if self.pods else ()
 
 
@@ -91,7 +91,7 @@ class Chunk:
 class Scenario:
     """Evictions that allow a gang to start.
 
-    The gang gets `requested`, int64 of shape (resources,), if all chunks are evicted.
+    With the evictions of all chunks, the gang gets `requested`, int64 of shape (resources,).
     """
 
     gang: GangView

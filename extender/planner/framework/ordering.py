@@ -1,9 +1,9 @@
-"""The order of gangs: comparisons of plugins as sort keys, and the alternation between queues.
+"""The order of gangs: the plugins' comparisons as sort keys, and the alternation between queues.
 
-A plugin that returns a sort key (`Keyed`) is called once per gang and not once per comparison. Plain comparison
-functions are wrapped as keys. The keys are compared in the order of the plugins, and the first ones that differ decide.
+A plugin that returns a sort key (`Keyed`) is called once per gang instead of once per comparison. Plain comparison
+functions are wrapped as keys. The keys are compared in the order of the plugins, and the first difference decides.
 
-The heaps that yield gangs in this order form a tree like the queues. A gang that is placed changes the position of its
+The heaps that yield gangs in scheduling order form a tree like the queues. Each placed gang changes the position of its
 queue and of the queues above. Only the queues with a changed position are sorted again, in O(log queues) per gang.
 Queues are compared by their best gangs. The algorithm follows KAI-Scheduler's job order by queue
 (actions/utils/job_order_by_queue.go).
@@ -44,7 +44,7 @@ class Keyed:
 
 
 def by_key(key: Callable[[Any], Any]) -> Keyed:
-    """Return the comparison function that puts the smaller key first."""
+    """Return a comparison function by this key, smallest first."""
 
     def compare(left: Any, right: Any) -> int:
         mine, other = key(left), key(right)
@@ -54,7 +54,7 @@ def by_key(key: Callable[[Any], Any]) -> Keyed:
 
 
 class Ordering:
-    """The orders of gangs and queues in one session, from the functions that are registered at this moment."""
+    """The orders of gangs and queues in one session, from the functions that have been registered so far."""
 
     def __init__(
         self, of_queues: Iterable[Compare], of_jobs: Iterable[Compare], surplus: Surplus = lambda _: 0
@@ -73,7 +73,7 @@ class Ordering:
         return known
 
     def job_again(self, gang: GangView) -> Key:
-        """Return the new sort key of a gang that has been given slots since the last call."""
+        """Return the new sort key of a gang that has received slots since the last call."""
         self._known.pop(gang.key, None)
         return self.job(gang)
 
@@ -83,7 +83,7 @@ class Ordering:
         return *keys, self.job(gang)
 
     def compared(self, gang: GangView) -> Key:
-        """Return the sort key of a queue for the comparison of a queue with its own ancestor."""
+        """Return the sort key of a queue for comparisons with its own ancestors."""
         return *(cmp_to_key(fn)(gang) for fn in self._of_queues), self.job(gang)
 
 
@@ -133,13 +133,13 @@ class _Branch:
         self._heap: list[tuple[Key, int, _Leaf | _Branch]] = []
 
     def settle(self) -> None:
-        """Sort all gangs and queues below this queue, recursively."""
+        """Sort all gangs and queues in this queue, recursively."""
         self._mixed = any(child.queue == self.queue for child in self.below)
         for child in self.below:
             if isinstance(child, _Branch):
                 child.settle()
         there = [child for child in self.below if child.head is not None]
-        alone = len(there) == 1  # it is never compared
+        alone = len(there) == 1  # a single child is never compared
         self._heap = [(() if alone else self._key(child), place, child) for place, child in enumerate(there)]
         heapq.heapify(self._heap)
         self._take_first()
@@ -166,7 +166,7 @@ class _Branch:
 def scheduling_order(
     gangs: Iterable[GangView], parents: Mapping[str, str], ordering: Ordering, again: Again = lambda _: False
 ) -> Iterator[GangView]:
-    """Yield the best gang of the best queue, then sort again.
+    """Yield the best gang of the best queue, sort again, and repeat.
 
     A gang is yielded again if `again` returns True for it.
     """

@@ -1,4 +1,4 @@
-"""Plugins and actions by name: built-in ones, and entry points of installed packages."""
+"""Plugins and actions by name, from Muster and from the entry points of installed packages."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -18,7 +18,7 @@ ACTION_GROUP = "muster.extender.actions"
 
 
 class PlannerPlugin(Protocol):
-    """Interface of a plugin. A plugin is built once from its arguments, so it may keep caches between cycles."""
+    """Interface of a plugin, which is built once from its arguments and may keep caches between cycles."""
 
     @property
     def name(self) -> str:
@@ -43,7 +43,7 @@ class Action(Protocol):
 
 
 class OwnArgument(NamedTuple):
-    """Documentation of an argument that no other project has; a plugin class lists these in `OWN_ARGUMENTS`."""
+    """Documentation of an argument that exists only in Muster, for the list `OWN_ARGUMENTS` of a plugin class."""
 
     default: str
     means: str
@@ -63,7 +63,7 @@ class Registry:
         self.plugins: dict[str, PluginBuilder] = dict(plugins) | (_installed(PLUGIN_GROUP) if installed else {})
         self.actions: dict[str, ActionBuilder] = dict(actions) | (_installed(ACTION_GROUP) if installed else {})
         self._fitting: set[str] = set()
-        """Names of plugins whose functions have been checked, and can be called like their hooks' Protocols."""
+        """Names of plugins whose functions have been checked to match their hooks' Protocols."""
 
     def plugin(self, name: str, arguments: Mapping[str, Any]) -> PlannerPlugin:
         """Build a known plugin.
@@ -88,7 +88,7 @@ class Registry:
 
 
 class PlainPlugin:
-    """Optional base class for plugins that have no arguments and do nothing at the end of a cycle."""
+    """Optional base class for plugins without arguments that do nothing at the end of a cycle."""
 
     name = ""
 
@@ -102,11 +102,11 @@ class PlainPlugin:
 def misfits(plugin: PlannerPlugin) -> Iterator[str]:
     """Yield a sentence for each function of a plugin that cannot be called like its hook's Protocol.
 
-    The plugin is called with an empty cluster for this check, and must not be used afterwards. Functions without a
+    The check calls the plugin with an empty cluster; afterwards, the plugin must not be used. Functions without a
     signature, or registered only for other clusters, are not checked.
     """
     session = Session(CycleInputs(snapshot=take_snapshot(PlannerState()), now=0.0))
-    with suppress(Exception):  # another defect of the plugin, which the first cycle reports
+    with suppress(Exception):  # the first cycle reports this defect of the plugin
         plugin.on_session_open(session)
     for name, protocol in HOOKS.items():
         asked = call_of(protocol)
@@ -150,7 +150,7 @@ def refuse_arguments(plugin: str, arguments: Mapping[str, Any], valid: tuple[str
 
 
 def number(plugin: str, arguments: Mapping[str, Any], name: str, default: float) -> float:
-    """Return an argument as a number, which may be quoted. Raises ValueError for anything else."""
+    """Return an argument as a number, which may be quoted. Raises ValueError for other arguments."""
     value = arguments.get(name, default)
     try:
         result = float("nan") if isinstance(value, bool) else float(value)
@@ -168,7 +168,7 @@ def duration_s(
     default_s: float,
     parse: Callable[[str], float] = parse_duration_s,
 ) -> float:
-    """Return an argument that is a duration in seconds. Raises ValueError for anything else."""
+    """Return an argument that is a duration in seconds. Raises ValueError for other arguments."""
     if name not in arguments:
         return default_s
     try:

@@ -15,14 +15,14 @@ F = TypeVar("F", bound=Fn)
 
 def first_non_zero(fns: Iterable[Fn], *args: object) -> int:
     """The first comparison that is not 0 decides."""
-    for fn in fns:  # no generator, because sorting ten thousand gangs calls this a quarter of a million times
+    for fn in fns:  # no generator, because sorting ten thousand gangs takes a quarter of a million calls
         if result := fn(*args):
             return int(result)
     return 0
 
 
 def first_refusal(fns: Iterable[Fn], *args: object) -> Any:
-    """The first refusal decides; of arrays of codes, the first refusal of each node."""
+    """The first refusal decides; for arrays of codes, the first refusal of each node."""
     answer: Any = None
     for fn in fns:
         result = fn(*args)
@@ -47,7 +47,7 @@ def total(fns: Iterable[Fn], *args: object) -> Any:
 
 
 def all_agree(fns: Iterable[Fn], *args: object) -> bool:
-    """All must agree; one False decides."""
+    """All functions must agree; one False decides."""
     return all(fn(*args) for fn in fns)
 
 
@@ -57,7 +57,7 @@ def first_registered(fns: Sequence[Fn], *args: object, **named: object) -> Any:
 
 
 def refine(fns: Iterable[Fn], node_set: Any, *args: object) -> Iterable[Any]:
-    """Each plugin gets the node sets of the plugin before it, one by one."""
+    """Each plugin receives the node sets of the previous plugin, one by one."""
     node_sets: Iterable[Any] = (node_set,)
     for fn in fns:
         node_sets = _refined(fn, node_sets, *args)
@@ -70,7 +70,7 @@ def _refined(fn: Fn, node_sets: Iterable[Any], *args: object) -> Iterator[Any]:
 
 
 def merge(fns: Iterable[Fn], *args: object) -> dict[str, Any]:
-    """The maps are merged; the later registered function wins for the same key."""
+    """The maps are merged; for equal keys, the function that was registered last decides."""
     result: dict[str, Any] = {}
     for fn in fns:
         result |= fn(*args)
@@ -84,7 +84,7 @@ def call_all(fns: Iterable[Fn], *args: object) -> None:
 
 
 class Hook(Generic[F]):
-    """One question that plugins answer in a session; F is the Protocol of the answering functions."""
+    """One hook of a session; F is the Protocol of its functions."""
 
     __slots__ = ("_rule", "functions")
 

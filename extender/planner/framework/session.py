@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 
 class Session(FreeCapacity):
-    """One planning cycle, as plugins and actions see it."""
+    """One planning cycle for its plugins and actions."""
 
     def __init__(self, inputs: CycleInputs) -> None:
         super().__init__(inputs.snapshot, inputs.causes)
@@ -49,16 +49,16 @@ class Session(FreeCapacity):
         self.actions: frozenset[str] = frozenset()
         """Names of the actions of the cycle."""
         self.plugins: tuple[object, ...] = ()
-        """Plugins of the cycle; if two cycles have equal plugins, these answer by the same rules."""
+        """Plugins of the cycle; equal plugins of two cycles return equal results."""
         self.decisions: list[Decision] = []
         self.enqueued: set[str] = set()
         """Keys of gangs that this cycle has admitted."""
         self.postponed: set[str] = set()
         """Keys of waiting gangs that this cycle does not evaluate; their reports from earlier cycles remain valid."""
         self.evicted: set[str] = set()
-        """Keys of gangs that this cycle evicts entirely. These gangs get no nodes in the same cycle."""
+        """Keys of gangs that this cycle evicts entirely, and for which it therefore plans no nodes."""
         self.avoided = avoided_nodes(inputs.snapshot.gangs, inputs.now, inputs.snapshot.remembered)
-        """Maps a gang's key to the nodes that it avoids because they recently rejected one of its members."""
+        """Maps a gang's key to the nodes that the gang avoids because they recently rejected one of its members."""
         for key, nodes in inputs.avoided.items():
             self.avoided.setdefault(key, set()).update(nodes)
         self.provisioning_wanted = False
@@ -66,7 +66,7 @@ class Session(FreeCapacity):
         self.unsure_nodes: set[str] = set()
         """Nodes that have members of gangs but are unknown: they were deleted, or are now in another node pool."""
         self.failures: dict[str, str] = {}
-        """Maps the key of a gang to the error, for the log, if an action raised one while it handled the gang."""
+        """Maps the key of a gang to the error, for the log, that an action raised for the gang."""
         self.cycle_reservations: CycleReservations | None = None
         """All reservations of the cycle; None until the action allocate has ended."""
         self.claims = ClaimUsers(inputs.snapshot)
@@ -80,14 +80,14 @@ class Session(FreeCapacity):
 
     @cached_property
     def away(self) -> Counter[SpareRunKey]:
-        """Spare slots in use: lent in a placement, or given by this cycle to other gangs or to the owner's members."""
+        """Spare slots in use: lent in a placement, or used by this cycle for other gangs or the owner's members."""
         return lent(
             loan for gang in self.snapshot.gangs if gang.placement is not None for loan in borrowed_spares_of(gang)
         )
 
     @cached_property
     def keepers(self) -> list[GangView]:
-        """Gangs that hold spare slots; often there are none."""
+        """Gangs that hold spare slots; in many clusters, no gang does."""
         return [gang for gang in self.snapshot.gangs if gang.placement is not None and spare_runs_of(gang)]
 
     @property
@@ -126,10 +126,7 @@ class Session(FreeCapacity):
         return amounts + amounts_of_claims(self.snapshot, new) if new else amounts
 
     def queue_refusal(self, ask: Ask, amounts: Amounts | None = None) -> QueueRefusal | None:
-        """Return a queue's refusal of these additional requests, or by default of the gang's minimum.
-
-        The result is None if no queue rejects them.
-        """
+        """Return a queue's refusal of these additional requests (default: of the gang's minimum), or None."""
         amounts = self.amounts(ask) if amounts is None else amounts
         over = self.hooks.is_job_over_queue_capacity.call(ask.gang, amounts)
         return over or self.hooks.is_non_preemptible_job_over_queue_quota.call(ask.gang, amounts)
@@ -137,8 +134,8 @@ class Session(FreeCapacity):
     def called(self, gang: GangView, reader: GangView | None = None) -> Reason | str:
         """Return the text by which a message refers to a gang: its name, or a general description.
 
-        A description is used if readers may not see the name. Readers of a dump may see all names. The owner of the
-        gang `reader` may see names in that gang's namespace.
+        The description is for readers who may not see the name. Readers of a dump may see all names. The owner of the
+        gang `reader` may see names in the namespace of `reader`.
         """
         meta = gang.group.metadata
         if self.inputs.names_others:
@@ -148,7 +145,7 @@ class Session(FreeCapacity):
         return gang.workload if near else reasons.gangs.of_queue(queue=gang.queue)
 
     def forget(self) -> None:
-        """Drop the plugins' functions and the reservations, once a later cycle has replaced this one.
+        """Drop the plugins' functions and the reservations, once a later cycle has replaced this cycle.
 
         The functions and reservations form a reference cycle with the session. Without this call, the session's copy of
         the cluster would stay in memory until the next garbage collection, which is rare.
@@ -171,7 +168,7 @@ class Session(FreeCapacity):
         self.decisions = [each for each in self.decisions if not (isinstance(each, kinds) and each.gang is gang)]
 
     def gang(self, key: str) -> GangView | None:
-        """Return the gang with this key; None if it does not exist or cannot be evaluated."""
+        """Return the gang with this key; None if the gang does not exist or cannot be evaluated."""
         return self._by_key.get(key)
 
     def decided(self, kind: type[D]) -> list[D]:
@@ -179,10 +176,10 @@ class Session(FreeCapacity):
         return [decision for decision in self.decisions if isinstance(decision, kind)]
 
     def attempt(self, gang: GangView, do: Callable[["Session", GangView], T]) -> T | None:
-        """Run an action for one gang; return None if it fails.
+        """Run an action for one gang; return None if the action fails.
 
-        A failure must not end the cycle for other gangs. Therefore this gang is excluded and the reason is reported,
-        decisions of the attempt are removed, and later actions do not see the gang.
+        A failure must not end the cycle for other gangs. Therefore the gang is excluded with the error as reason,
+        decisions of the attempt are removed, and later actions skip the gang.
         """
         decided = len(self.decisions)
         try:
@@ -196,7 +193,7 @@ class Session(FreeCapacity):
             snapshot.excluded.append(replace(gang, excluded=self.failures[gang.key]))
             return None
 
-    # -- questions that actions put to plugins -----------------------------------------------------------------------
+    # -- results of hooks for actions -----------------------------------------------------------------------
 
     def ordered_gangs(self, gangs: list[GangView]) -> list[GangView]:
         """Return gangs in scheduling order, assuming that none of them is placed in the meantime."""
@@ -205,10 +202,10 @@ class Session(FreeCapacity):
     def in_order(
         self, gangs: list[GangView], again: Again = lambda _: False, surplus: Surplus = lambda _: 0
     ) -> Iterator[GangView]:
-        """Yield gangs in scheduling order: queue order, then job order, then the older gang.
+        """Yield gangs in scheduling order: by queue order, then job order, then age.
 
-        Queues are compared again after each gang. A gang is yielded again if `again` returns True for it. Gangs that
-        are yielded again are ordered by their `surplus` before their age.
+        Queues are compared again after each gang. A gang is yielded again if `again` returns True for it. Among gangs
+        that are yielded again, `surplus` is compared before the age.
         """
         return scheduling_order(gangs, parents_of(self.snapshot.queues), self._ordering(surplus), again)
 
@@ -220,16 +217,13 @@ class Session(FreeCapacity):
         return Ordering(self.hooks.queue_order.functions, self.hooks.job_order.functions, surplus)
 
     def ordered_pod_sets(self, gang: GangView, given: Mapping[str, int] = MappingProxyType({})) -> list[PodSetView]:
-        """Return a gang's pod sets in the plugins' order.
-
-        If the plugins do not decide, pod sets with fewer slots in `given` come first.
-        """
+        """Return a gang's pod sets in the plugins' order."""
         fewest = sorted(gang.pod_sets, key=lambda pod_set: given.get(pod_set.name, 0))
         return sorted(fewest, key=cmp_to_key(self.hooks.pod_set_order.call))
 
     @property
     def asks_by_gang(self) -> bool:
-        """True if a plugin evaluates each gang separately, so that gangs of one shape may get different answers."""
+        """True if a plugin evaluates each gang separately, so that its results for gangs of one shape may differ."""
         return bool(self.hooks.pre_predicate.functions or self.hooks.is_task_allocation_on_node_over_capacity.functions)
 
     def codes(self, cls: PodClass, gang: GangView | None = None) -> Codes:
@@ -264,7 +258,7 @@ class Session(FreeCapacity):
     def choose_devices(self, cls: PodClass, share: GpuShare, column: int) -> tuple[int, ...]:
         """Return a node's GPUs for one more pod, in the plugins' order.
 
-        Raises RuntimeError if the GPUs of the node do not have enough free capacity.
+        Raises RuntimeError if the node's GPUs have too little free capacity.
         """
         snapshot = self.snapshot
         unused = snapshot.devices.unused_at(snapshot.free, snapshot.axis, column)

@@ -1,4 +1,4 @@
-"""Counts of the causes because of which a pod set of a gang does not fit, as input for `reasons.shortages`."""
+"""Counts of the causes that prevent a pod set of a gang from fitting, as input for `reasons.shortages`."""
 
 from collections.abc import Mapping, Sequence
 
@@ -29,10 +29,10 @@ def shortage(
     session: Session, gang: GangView | None, pod_set: PodSetView, wanted: int, placed: int, *,
     kind: Wanted = "together", cls: PodClass | None = None, full: Codes | None = None,
 ) -> Shortage:  # fmt: skip
-    """Count the causes why not all `wanted` pods of this set fit. Kind `ever` means: not even in the empty cluster.
+    """Count the causes why not all `wanted` pods of this set fit; kind `ever` means not even in the empty cluster.
 
     `cls` is the class of the pods that do not fit, if the set has pods of several classes. `full` has the codes of
-    `closed_nodes`, for nodes that can take a first pod but no further one.
+    `closed_nodes`, for nodes that can take a first pod but no further pods.
     """
     cls, order = cls or pod_set.cls, session.snapshot.order
     if cls is None:
@@ -62,7 +62,7 @@ def together(
     session: Session, gang: GangView, pod_sets: Sequence[PodSetView], slots: Mapping[str, Sequence[int]],
     pod_set: PodSetView, placed: int, *, cls: PodClass | None, full: Codes | None,
 ) -> Shortage:  # fmt: skip
-    """Return the shortage of pod sets that must start together; `pod_set` is the first one that does not fit.
+    """Return the shortage of pod sets that must start together; `pod_set` is the first of them that does not fit.
 
     Later pod sets of the same shape are counted together with this pod set; other later pod sets are only named.
     """
@@ -99,7 +99,7 @@ def lost(session: Session, gang: GangView, pod_set: PodSetView, slots: Mapping[s
 
 
 def closed_nodes(session: Session, gang: GangView, cls: PodClass) -> Codes:
-    """Return, for each node, the code of the rule that excludes another pod in addition to the trial's placed pods."""
+    """Return, by node, the code of the rule that excludes another pod besides those placed in the trial."""
     codes, position = session.codes(cls, gang), session.snapshot.axis.get(PODS)
     if position is None:
         return codes
@@ -130,7 +130,7 @@ def _causes(session: Session, codes: Codes, capacities: Amounts) -> tuple[Cause,
 
 
 def _scarcest(session: Session, cls: PodClass, scarce: Codes) -> str:
-    """Return the resource that most nodes lack, or else the one of which the pod requests the largest fraction."""
+    """Return the resource that most nodes lack, or else the resource of which the pod requests the largest fraction."""
     codes, counts = np.unique(scarce[scarce != 0], return_counts=True)
     if len(codes):
         cause = session.causes.of[codes[counts.argmax()]]
@@ -147,7 +147,7 @@ def _scarcest(session: Session, cls: PodClass, scarce: Codes) -> str:
 
 
 def _also(session: Session, cls: PodClass, first: str, free: Amounts, columns: Amounts) -> tuple[tuple[str, int], ...]:
-    """Return the other resources that these nodes lack, each with the number of nodes that lack it."""
+    """Return the other resources that these nodes lack, each with the number of nodes."""
     axis = session.snapshot.axis
     lacking = (
         (name, int(np.count_nonzero(free[axis[name], columns] < amount)))

@@ -49,11 +49,11 @@ class Snapshot:
     excluded: list[GangView]
     """Gangs that cannot be evaluated, each with the reason; actions skip these gangs."""
     pool: str
-    """The node pool that is planned; all fields below contain only this pool."""
+    """The planned node pool; all fields below contain only this pool."""
     queues: dict[str, Queue]
     barred: dict[str, NamespaceObstacle | None]
-    """Maps a gang whose queue excludes its namespace to the reason; None if the namespace is being deleted. Such gangs
-    get no further nodes."""
+    """Maps a gang whose queue excludes its namespace to the reason; None if the namespace is being deleted. No nodes
+    are planned for the gangs in this map."""
     quotas: dict[str, list[ResourceQuota]]
     """Maps a namespace to its ResourceQuotas; namespaces without ResourceQuotas are omitted."""
     disruption_budgets: list[PodDisruptionBudget]
@@ -76,13 +76,13 @@ class Snapshot:
     """Generation in which each node last changed, int64 of shape (nodes,)."""
     generation: int
     version: int
-    """Version of the arrays: snapshots with equal versions have equal arrays."""
+    """Version of the arrays, equal only for equal arrays."""
     allocatable: Amounts
     free: Amounts
     """Capacity that no ledger entry takes, int64 of shape (resources, nodes)."""
     chargeable: Amounts
-    """Maximum that a queue is charged for one pod: the node's allocatable resources, or more if it has offered more
-    before."""
+    """Maximum that a queue is charged for one pod: the node's allocatable resources, or more if the node has offered
+    more before."""
     axis: dict[str, int]
     """Maps a resource to its row in the arrays; resources that no node offers are omitted."""
     index: dict[str, int]
@@ -97,7 +97,7 @@ class Snapshot:
     """Maps a claim that only one pod at a time may use to the number of pods that use it."""
     hyper_nodes: dict[str, HyperNode]
     hyper_nodes_version: int
-    """Version of the HyperNodes: snapshots with equal versions have equal specs."""
+    """Version of the HyperNodes, equal only for equal specs."""
     topologies: dict[str, tuple[str, ...]]
     """Maps the name of a Kueue Topology to the label keys of its levels, outermost first."""
     shared_claims: dict[str, dict[str, int]]
@@ -138,7 +138,7 @@ class Snapshot:
     def guards(self) -> Guards:
         """The disruption budgets, by the pods that they protect.
 
-        Computed on first use, so that events need not wait for it.
+        The map is computed on first use, so that events need not wait.
         """
         if self._guards is None:
             self._guards = Guards(self.disruption_budgets)
@@ -159,7 +159,7 @@ class Snapshot:
         return np.minimum(self.row_on(cls, column), self.chargeable[:, column])
 
     def one_by_one(self, cls: PodClass) -> bool:
-        """Return True if a pod of this class, once placed, limits the next pods on other nodes too."""
+        """Return True if a pod of this class, once placed, limits the next pods on other nodes, too."""
         return cls.dynamic or bool(cls.needs.shared) or any(claim.key in self.exclusive_claims for claim in cls.claims)
 
     def name(self, column: int) -> str:
@@ -179,7 +179,7 @@ class Snapshot:
         }
 
     def columns_of(self, names: Iterable[str]) -> list[int]:
-        """Return the columns of these nodes, except unknown ones."""
+        """Return the columns of these nodes; unknown nodes are skipped."""
         return [self.index[name] for name in names if name in self.index]
 
     def row_of(self, cls: PodClass) -> Amounts:
@@ -231,7 +231,7 @@ def _awaited(state: PlannerState, gangs: Iterable[GangView]) -> dict[str, PodRec
 def take_snapshot(state: PlannerState) -> Snapshot:
     """Copy the state after refreshing all gangs; runs on the thread that changes the state."""
     table, ledger = state.nodes, state.ledger
-    state.refresh()  # before the arrays are copied, because the refresh opens and closes entries of placed slots
+    state.refresh()  # before copying the arrays, because the refresh opens and closes entries of placed slots
     gangs = state.gangs()
     axis, index = table.share()
     return Snapshot(
@@ -286,7 +286,7 @@ def take_snapshot(state: PlannerState) -> Snapshot:
 def barred_gangs(state: PlannerState, gangs: Iterable[GangView]) -> dict[str, NamespaceObstacle | None]:
     """Return the gangs that wait in a queue that excludes their namespace, each with the reason.
 
-    None means that the namespace is being deleted, so the API server accepts no placement in it.
+    The reason is None if the namespace is being deleted, so that the API server accepts no placement in it.
     """
     ending = state.access.ending
     if not state.access.restricted and not ending:
@@ -308,7 +308,7 @@ def barred_gangs(state: PlannerState, gangs: Iterable[GangView]) -> dict[str, Na
 
 
 def _admitted_before(gang: GangView) -> bool:
-    """Return True for a gang that Muster has already placed with this PodGroup: it may keep its pods and grow.
+    """Return True for a gang that Muster has already placed with this PodGroup, and that may keep its pods and grow.
 
     Bound members do not prove an earlier placement, because the creator of a pod can set its node name.
     """
@@ -319,7 +319,7 @@ def _admitted_before(gang: GangView) -> bool:
 class CycleInputs:
     """All inputs of a cycle, from a running process or from a dump.
 
-    Apart from these, actions and plugins only use their memory of earlier cycles.
+    In addition to these inputs, actions and plugins only use their memory of earlier cycles.
     """
 
     snapshot: Snapshot
@@ -328,22 +328,22 @@ class CycleInputs:
     causes: Causes = field(default_factory=Causes)
     """Codes of causes, shared by all cycles of a planner because plugins keep codes across cycles."""
     names_others: bool = False
-    """True if messages may name gangs of other owners, because their reader can list these gangs. False in the
-    extender, because anyone who can read the PodGroup, Queue or Event can read its messages.
+    """True if messages may name gangs of other owners, because the reader can list these gangs. False in the extender,
+    because anyone who can read the PodGroup, Queue or Event can read the messages.
     """
     arrived: Mapping[str, frozenset[Slot]] = field(default_factory=dict)
-    """Maps a gang's UID to the slots of those members that wait at the barrier for the others."""
+    """Maps a gang's UID to the slots of members that wait at the barrier for other members."""
     avoided: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """Maps a gang and a node that recently rejected a member to the time until which the gang avoids the node. The
-    gang's Placement may not list the node yet."""
+    Placement of the gang may not list the node yet."""
     gone: frozenset[str] = frozenset()
     """Deleted nodes with members of gangs, as confirmed by the API server."""
     hyper_nodes: HyperNodeTree = field(default_factory=HyperNodeTree)
-    """The tree of HyperNodes, kept from one cycle to the next so that only changes are read again."""
+    """The tree of HyperNodes, kept from cycle to cycle, so that only changes are read."""
     labels: LabelCache = field(default_factory=LabelCache)
-    """Cache of node labels, kept from one cycle to the next because most nodes do not change."""
+    """Cache of node labels, kept from cycle to cycle, because most nodes do not change."""
     asks: Asks = field(default_factory=Asks)
-    """Cache of demands, kept from one cycle to the next because most gangs do not change."""
+    """Cache of demands, kept from cycle to cycle, because most gangs do not change."""
     provisioning: Mapping[str, ProvisioningRequest] = field(default_factory=dict)
     """Maps a gang's UID to its newest known ProvisioningRequest."""
     provisioning_served: bool | None = None

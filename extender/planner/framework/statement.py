@@ -6,7 +6,7 @@ the arrays exactly. The cost of a trial depends only on the number of its change
 notified of each step and of its rollback. During a trial, the capacity of its victims counts as free; no pod is evicted
 before the trial is committed.
 
-The class follows KAI-Scheduler's Statement (framework/statement.go), but its commit only returns the log.
+The class follows KAI-Scheduler's Statement (framework/statement.go), but `commit` only returns the log.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -48,7 +48,7 @@ class Statement:
 
         `columns` lists each node once, and `slots` has the ranks for each node.
         """
-        if cls.gpu is not None:  # each pod chooses among the GPUs of its node
+        if cls.gpu is not None:  # GPUs are chosen for each pod separately
             for ranks, column in zip(slots, columns.tolist(), strict=True):
                 self.allocate(gang, pod_set, ranks, column, cls)
             return
@@ -108,7 +108,7 @@ class Statement:
     def give_up(self, gang: GangView, node: str, count: int, cls: PodClass) -> None:
         """Count a gang's spare slots on a known node as free in this session.
 
-        Committing the statement makes this permanent.
+        If the statement is committed, the gang loses these spare slots.
         """
         snapshot = self._session.snapshot
         column = snapshot.index[node]
@@ -122,7 +122,7 @@ class Statement:
 
     @property
     def slots(self) -> int:
-        """Number of slots that have been placed on a node."""
+        """Number of slots that the statement has placed."""
         return self._slots
 
     @property
@@ -144,7 +144,7 @@ class Statement:
         return len(self._log)
 
     def rollback(self, checkpoint: int) -> None:
-        """Undo everything since the checkpoint, latest first."""
+        """Undo all changes since the checkpoint, latest first."""
         while len(self._log) > checkpoint:
             self._undo(self._log.pop())
 
@@ -174,7 +174,7 @@ class Statement:
             self._undo(entry)
 
     def discard(self) -> None:
-        """Undo everything."""
+        """Undo all changes."""
         self.rollback(0)
 
     def commit(self) -> list[Operation]:
@@ -188,7 +188,7 @@ class Statement:
         Plugins no longer count the evicted pods.
         """
         for eviction in self.evictions:
-            if eviction.pods:  # otherwise they are spare slots, which are free from now on
+            if eviction.pods:  # evictions without pods concern spare slots, which are now free
                 self._take(eviction)
                 self._session.claims.use(eviction.cls, eviction.size)
         return self.commit()
