@@ -92,7 +92,7 @@ class NodeLabels:
         self._missing = _Values(np.full(len(nodes), -1, dtype=np.intp))
 
     def of(self, key: str) -> tuple[Domains, int]:
-        """Return the number of each node's value (intp of shape (nodes,), -1 without the label), and their count."""
+        """Return each node's value number (intp of shape (nodes,), -1 without the label), and the number of values."""
         known = self._of(key)
         return known.codes, len(known.values)
 

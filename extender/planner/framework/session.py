@@ -217,7 +217,7 @@ class Session(FreeCapacity):
         return Ordering(self.hooks.queue_order.functions, self.hooks.job_order.functions, surplus)
 
     def ordered_pod_sets(self, gang: GangView, given: Mapping[str, int] = MappingProxyType({})) -> list[PodSetView]:
-        """Return a gang's pod sets in the plugins' order."""
+        """Return a gang's pod sets in the plugins' order, else by ascending number of slots in `given`."""
         fewest = sorted(gang.pod_sets, key=lambda pod_set: given.get(pod_set.name, 0))
         return sorted(fewest, key=cmp_to_key(self.hooks.pod_set_order.call))
 

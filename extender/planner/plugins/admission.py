@@ -1,4 +1,4 @@
-"""Admission of gangs and their order, by Volcano's plugins `overcommit`, `sla`, `drf` and `resourcequota`."""
+"""Volcano's plugins `overcommit`, `sla`, `drf` and `resourcequota`, for the admission and the order of gangs."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
@@ -41,7 +41,7 @@ class UnusedMinResources:
         """Maps the UID and version of a PodGroup to its minResources."""
 
     def unused_by(self, snapshot: Snapshot, gang: GangView) -> Amounts:
-        """Return the unused part, int64 of shape (resources,), read-only.
+        """Return the unused part of a gang's minResources, int64 of shape (resources,), read-only.
 
         The result is 0 for a gang with placed slots, or with pods that have scheduling gates other than Muster's.
         """
@@ -66,9 +66,9 @@ class UnusedMinResources:
 class Overcommit(PlainPlugin):
     """Admission of gangs as long as all admitted gangs together fit into a multiple of the nodes' unused resources.
 
-    The multiple is 1.2 by default. As in Volcano, it is also 1.2 if a factor below 1 is configured. Only resources that
-    the gang needs are compared. The resources of pods on nodes count as used, but not again as resources of an admitted
-    gang. Gangs that may be evicted for the new gang are not counted.
+    The multiple is 1.2 by default and, as in Volcano, for configured factors below 1. Only resources that the gang
+    needs are compared. The resources of pods on nodes count only once, as used resources. Gangs that may be evicted for
+    the new gang are not counted.
     """
 
     name = "overcommit"
@@ -131,11 +131,10 @@ class Overcommit(PlainPlugin):
 
 
 class Sla(PlainPlugin):
-    """Order of gangs by the end of their maximum waiting time: earliest first, gangs without a maximum last.
+    """Order of gangs by the end of their maximum waiting time, earliest first; gangs without a maximum come last.
 
-    The maximum waiting time starts when the PodGroup is created. The PodGroup's annotation sets it, or else the
-    plugin's argument; an invalid value is ignored. An overdue gang is admitted without calling the plugins that come
-    later.
+    The maximum waiting time starts when the PodGroup is created. The PodGroup's annotation or else the plugin's
+    argument sets the maximum; an invalid value is ignored. An overdue gang is admitted without calling later plugins.
     """
 
     name = "sla"
@@ -195,8 +194,8 @@ _REQUESTS = "requests."
 class QuotaRoom(PlainPlugin):
     """Admission of gangs only if the ResourceQuotas of their namespace have capacity for their minimum.
 
-    Without this check, the API server may reject some of a gang's pods, for which the other pods would then wait. The
-    minimums of admitted gangs whose pods do not exist yet are counted too. Quotas with scopes, or with amounts that
+    Without the check, the API server may reject some of a gang's pods, for which the other pods would then wait. The
+    minimums of admitted gangs whose pods do not exist yet are counted, too. Quotas with scopes, or with amounts that
     cannot be parsed, are enforced only by the API server.
     """
 
@@ -229,7 +228,7 @@ def _vote(session: Session, gang: GangView, admitted: Counter[str]) -> EnqueueVo
 
 
 def _lacking(quota: ResourceQuota, wanted: Vector, admitted: Counter[str]) -> str:
-    """Return the first resource of which the quota has too little, as the quota names it; empty if all suffice."""
+    """Return the quota's name of the first resource of which it has too little; empty if all suffice."""
     if quota.scoped:
         return ""
     for key, limit in quota.status.hard.items():

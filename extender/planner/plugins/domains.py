@@ -1,4 +1,4 @@
-"""Demand of one part of a gang per pod class, the free capacity of each domain for it, and the closest domain."""
+"""Demand of one part of a gang per pod class, the free capacity of domains for the part, and the closest domain."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
@@ -31,8 +31,7 @@ class Demand:
     cls: PodClass
     wanted: WantedPods
     inside: list[tuple[int, int]] = field(default_factory=list)
-    """For each inner part that needs a domain of its own: the level of that domain, and the number of pods it must
-    hold."""
+    """The level and the number of pods of each inner part that needs a domain of its own."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,8 +77,8 @@ class TopologyDemands:
     def _sliced(self, part: SlotGroup, reach: LevelRange) -> tuple[tuple[int, int], ...]:
         """Return the level and size of slices that must not be divided, in the part or in its only inner part.
 
-        The result is empty if the part has no slices, or if the part's own tree cannot keep all slices undivided. In
-        the latter case, slices are placed one after the other, each in the tree that has the slice's level.
+        The result is empty if the part has no slices, or if the part's own tree cannot keep all slices undivided.
+        Slices of such a part are placed one after the other, each in the tree that has the slice's level.
         """
         while len(part.children) == 1 and not part.slices:
             part = part.children[0]
@@ -135,7 +134,7 @@ class TopologyDemands:
             report = Closest(part.name, reach.tree.name, reach.words, "", 0, part.wanted, 0)
             return ClosestDomain(report, nothing)
         by_class = [held(each.wanted, reach.outer) * part.wanted // each.wanted.least for each in demands]
-        counts = np.minimum.reduce(by_class)  # the scarcest class decides
+        counts = np.minimum.reduce(by_class)  # the class with the least capacity decides
         best = int(candidates[counts[candidates].argmax()])
         domain = reach.tree.domains[reach.outer][best]
         report = Closest(part.name, reach.tree.name, reach.words, domain, int(counts[best]), part.wanted, len(some))

@@ -1,6 +1,6 @@
 """Device claims (resource.k8s.io/v1): filters nodes for reasons other than the number of devices.
 
-The session counts devices like ordinary resources (`planner.dynamic.rows`). This module handles missing claims, claims
+The session counts devices like ordinary resources (`planner.dynamic.rows`). The plugin handles missing claims, claims
 that already have devices, and shared claims. kube-scheduler's DynamicResources plugin, which allocates every device,
 makes the final decision.
 """
@@ -32,8 +32,9 @@ class DynamicResources(PlainPlugin):
     OWN_ARGUMENTS: ClassVar[Mapping[str, OwnArgument]] = {
         GROUP_CLAIMS: OwnArgument(
             "false",
-            "`true` if Muster's own kube-scheduler has the gates `GenericWorkload` and `DRAWorkloadResourceClaims` on, "
-            "by which it gives pods the claim that was made for their PodGroup (docs/native-podgroups.md)",
+            "`true` if Muster's own kube-scheduler has the feature gates `GenericWorkload` and "
+            "`DRAWorkloadResourceClaims` enabled, with which it assigns a PodGroup's claim to the pods "
+            "(docs/native-podgroups.md)",
         )
     }
 
@@ -46,7 +47,7 @@ class DynamicResources(PlainPlugin):
         self._by_node = PerNode()
 
     def on_session_open(self, session: Session) -> None:
-        """Register both predicates, and the function that counts the users of shared claims."""
+        """Register the predicates, and the function that counts the users of shared claims."""
         shared = SharedClaims(session)
         session.hooks.predicate.add(lambda cls: self._codes(session, cls))
         session.hooks.neighbour_predicate.add(shared.codes)
@@ -97,7 +98,7 @@ class SharedClaims:
         }
 
     def codes(self, cls: PodClass) -> Codes | None:
-        """Return the refusal code of each node for a pod that names claims; None if the pod names none."""
+        """Return the refusal code of each node for a pod that names claims; None for other pods."""
         if not cls.needs.named:
             return None
         snapshot, causes = self._session.snapshot, self._session.causes
@@ -135,6 +136,6 @@ class SharedClaims:
     def _column(self, shared: SharedClaim) -> int | None:
         """Return the column of the claim's node.
 
-        A claim is in use on several nodes only if a user has bound pods by hand.
+        A claim is used on several nodes only if a user has bound pods manually.
         """
         return next(iter(self._users.get(shared.key, ())), None)

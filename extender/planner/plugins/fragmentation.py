@@ -3,8 +3,8 @@
 The method follows "Beware of Fragmentation" (USENIX ATC 2023): a free GPU is useless to a pod if the node lacks free
 CPUs, memory or other GPUs for the pod. The worth of a node is the part of its free GPUs that the next pod can use,
 averaged over the kinds of pods seen so far. A pod is placed on the node whose worth it reduces least. One tenth of the
-worth is based on filling the node with pods of one kind, because with the paper's definition alone nodes run out of
-CPUs. The mix of pods is estimated from the gangs that arrive.
+worth is based on filling the node with pods of one kind, because nodes run out of CPUs with the paper's definition
+alone. The mix of pods is estimated from the gangs that arrive.
 """
 
 from collections import Counter
@@ -24,17 +24,17 @@ from extender.planner.state.podclass import PodClass
 from muster.resources.vector import WHOLE
 
 MOST_SEEN = 100_000
-"""When this many pods have been counted, all counts are halved, so that the mix follows recent gangs."""
+"""Number of counted pods at which all counts are halved, so that the mix follows recent gangs."""
 GROWTH = 1.1
-"""Relative growth of the number of counted pods after which the mix is computed again."""
+"""Growth factor of the number of counted pods after which the mix is computed again."""
 
 
 class Fragmentation:
-    """Scores of nodes and GPUs. The score is highest where one more pod takes the least worth from future pods.
+    """Scores of nodes and GPUs, the highest where one more pod takes the least worth from future pods.
 
     The argument `fill` (0 to 1) weighs the capacity for filling a node with pods of one kind against the capacity for a
-    single next pod. Only the most frequent kinds are used, until they cover the fraction `coverage` of the counted
-    pods, and at most `kinds` of them.
+    single next pod. Only the most frequent kinds are used: as many as cover the fraction `coverage` of the counted
+    pods, at most `kinds`.
     """
 
     name = "fragmentation"
@@ -54,19 +54,20 @@ class Fragmentation:
         self._mix: Mix | None = None
         self._nodes: NodeState | None = None
         self._stale = False
-        """True if nodes have changed since their worth was computed. The worth is computed only on demand, because most
-        cycles place nothing."""
+        """True if nodes have changed since their worth was computed; the worth is computed on demand, because most
+        cycles place no pod."""
         self._worth: Scores = np.zeros(0)
         self._stamps: Amounts = np.zeros(0, dtype=np.int64)
         self._now = 0
         self._dirty: set[int] = set()
         self._caught: set[int] = set()
-        """Columns whose worth includes tentative placements of this cycle, and must be computed again in the next one.
+        """Columns whose worth includes tentative placements of this cycle, and must be computed again in the next
+        cycle.
         """
         self._version = (-1, -1)
         self._losses: dict[bytes, tuple[int, Scores]] = {}
-        """Maps a pod class to the worth that one more pod takes from each node, and to a stamp of the state for which
-        it was computed."""
+        """Maps a pod class to the worth that one more pod takes from each node, and to the version of the state for
+        which the worth was computed."""
 
     def on_session_open(self, session: Session) -> None:
         """Read new gangs and changed nodes, and register the scores for nodes and for GPUs."""
@@ -81,7 +82,7 @@ class Fragmentation:
         session.hooks.follow(lambda entry, _sign: self._dirty.add(entry.column))
 
     def on_session_close(self, session: Session) -> None:
-        """Drop all cached losses if there are many classes."""
+        """Drop all cached losses if they belong to many classes."""
         self._caught |= self._dirty
         if len(self._losses) > 2 * len(session.snapshot.gangs) + 256:
             self._losses.clear()
@@ -97,7 +98,7 @@ class Fragmentation:
         self.learn(fresh)
 
     def learn(self, fresh: Mapping[PodKind, int]) -> None:
-        """Count new pods; compute the mix again once their number has grown by `GROWTH`."""
+        """Count new pods; compute the mix again once the number of counted pods has grown by `GROWTH`."""
         self._seen.update(fresh)
         self._counted += sum(fresh.values())
         if self._counted > MOST_SEEN:
@@ -160,7 +161,7 @@ class Fragmentation:
         return scores
 
     def _devices(self, session: Session, cls: PodClass, column: int, used: Amounts) -> NDArray[np.float64]:
-        """Return the score of each GPU of a node: the worth of the node after the pod has been placed on this GPU."""
+        """Return the score of each GPU of a node: the node's worth after the pod has been placed on the GPU."""
         self._catch_up(session)
         if self._nodes is None or self._mix is None or cls.gpu is None:
             return np.zeros(len(used))

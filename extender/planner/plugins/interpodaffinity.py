@@ -1,7 +1,7 @@
-"""Filters nodes by the other pods there: host ports, claims in use, required (anti-)affinity and topology spread.
+"""Filters of nodes by their other pods: host ports, claims in use, required (anti-)affinity and topology spread.
 
-The rules are kube-scheduler's (NodePorts, VolumeRestrictions, PodTopologySpread, InterPodAffinity). The counts start
-with the snapshot's pods and placed slots, and change with the session's decisions and rollbacks.
+The filters follow kube-scheduler's plugins NodePorts, VolumeRestrictions, PodTopologySpread and InterPodAffinity. The
+counts start with the snapshot's pods and placed slots, and change with the session's decisions and rollbacks.
 """
 
 from collections.abc import Callable, Hashable, Iterator
@@ -28,7 +28,7 @@ NAMED = 8
 
 
 class InterPodAffinity:
-    """Counts of pods on nodes during one session, and the nodes that are excluded because of these pods."""
+    """Counts of pods on nodes during one session, and the nodes excluded by these pods."""
 
     def __init__(self, session: Session, eligible: Eligible) -> None:
         self._session = session
@@ -55,7 +55,7 @@ class InterPodAffinity:
                 self._claims[claim.key] += pods
 
     def codes(self, cls: PodClass) -> Codes | None:
-        """Return each node's refusal code because of the pods there; None for a class to which no rule applies."""
+        """Return each node's refusal code because of its pods; None for a class to which no rule applies."""
         if not (cls.marks or cls.neighbours or cls.claims):
             return None
         codes = np.zeros(len(self._snapshot.nodes), dtype=np.int16)

@@ -44,7 +44,7 @@ class NodeOrder(NodeScore):
         keys = {part: f"{part}.weight" for part in WEIGHTS}
         refuse_arguments(self.name, arguments, tuple(keys.values()))
         self._weights = {part: number(self.name, arguments, key, WEIGHTS[part]) for part, key in keys.items()}
-        self._affinity, self._taints = PerNode(), PerNode()  # kept between cycles
+        self._affinity, self._taints = PerNode(), PerNode()  # kept from cycle to cycle
         self._neighbours = PodAffinityScore({})
 
     def _scores(self, session: Session, cls: PodClass) -> Scores:
@@ -70,9 +70,9 @@ class NodeOrder(NodeScore):
 
 
 class Preferences(NodeOrder):
-    """Scores only by preferred affinity and PreferNoSchedule taints, with Volcano's weights; 0 for other pods.
+    """Scores only by preferred affinity and PreferNoSchedule taints, with Volcano's weights; 0 without both.
 
-    kube-scheduler cannot apply these preferences to a pinned pod, because it considers only one node for it.
+    kube-scheduler cannot apply these preferences to a pinned pod, because it considers only the pod's node.
     """
 
     name = "preferences"
@@ -118,7 +118,7 @@ class Binpack(NodeScore):
 
 
 def _share(session: Session, cls: PodClass, resource: str) -> NDArray[np.float64]:
-    """Return the fraction of a resource that is used with one more pod of this class; above 1 if it does not fit."""
+    """Return the used fraction of a resource with one more pod of this class; above 1 if the pod does not fit."""
     snapshot = session.snapshot
     row = snapshot.axis.get(resource)
     if row is None:
@@ -149,7 +149,7 @@ def _scaled(values: NDArray[np.int16]) -> Scores:
 
 
 def _wished(labels: NodeLabels, cls: PodClass, columns: Columns) -> NDArray[np.int16]:
-    """Return, for each node, the sum of the weights of the preferred node affinity terms that it meets."""
+    """Return the sum of the weights of the preferred node affinity terms that each node meets."""
     met = np.zeros(len(columns), dtype=np.int64)
     for wish in cls.affinity.node_affinity.preferred if cls.affinity and cls.affinity.node_affinity else ():
         met += labels.matching(NodeSelector([wish.preference]), columns) * np.int64(wish.weight)
@@ -157,7 +157,7 @@ def _wished(labels: NodeLabels, cls: PodClass, columns: Columns) -> NDArray[np.i
 
 
 def _advised_against(labels: NodeLabels, cls: PodClass, columns: Columns) -> NDArray[np.int16]:
-    """Return, for each node, the number of its PreferNoSchedule taints that the pod does not tolerate."""
+    """Return the number of each node's PreferNoSchedule taints that the pod does not tolerate."""
     tolerated = tolerated_by(cls.tolerations)
 
     def untolerated(of: Taints | None) -> int:

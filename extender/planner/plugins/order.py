@@ -1,4 +1,4 @@
-"""Plugins for the order of gangs, of a gang's pod sets and of a pod set's pods, and for reservations.
+"""Plugins for the order of gangs, of a gang's pod sets and of a pod set's pods, and the plugin for reservations.
 
 If no plugin decides, the older gang, the earlier pod set in the spec and the lower rank come first.
 """
@@ -19,7 +19,7 @@ from muster.api.names import TASK_PRIORITY
 
 _MODES = get_args(ReservationMode)
 _MOST_HEADS = 256
-"""Maximum number of reservations, because each gang is compared with every one of them."""
+"""Maximum number of reservations, because each gang is compared with every reservation."""
 
 
 class GangPlugin(PlainPlugin):
@@ -30,7 +30,7 @@ class GangPlugin(PlainPlugin):
     def on_session_open(self, session: Session) -> None:
         """Register readiness and order.
 
-        Partly started gangs come first, because they hold capacity without making progress.
+        Partly started gangs hold capacity without making progress.
         """
         session.hooks.job_ready.add(has_members)
         session.hooks.job_order.add(by_key(lambda gang: not gang.incomplete))
@@ -47,7 +47,7 @@ class Priority(PlainPlugin):
 
 
 class Elastic(PlainPlugin):
-    """Order of gangs by stage: gangs below their minimum first, then gangs at their minimum, then larger ones."""
+    """Order of gangs by stage: gangs below their minimum first, then gangs at their minimum, then larger gangs."""
 
     name = "elastic"
 
@@ -66,14 +66,14 @@ class Elastic(PlainPlugin):
 
 
 class SubGroupOrder(PlainPlugin):
-    """Order of a gang's pod sets: first those below their minimum, then by the smallest fraction of the minimum."""
+    """Order of a gang's pod sets: pod sets below their minimum first, then by the filled fraction of the minimum."""
 
     name = "subgrouporder"
 
     def on_session_open(self, session: Session) -> None:
         """Register the order for slots above the gang's minimum; slots that this cycle has placed count as members."""
         given: Counter[int] = Counter()
-        """Maps the identity of a pod set to the slots that it got in this cycle; names are not unique across gangs."""
+        """Maps the id of a pod set to its slots placed in this cycle; names of pod sets are not unique across gangs."""
 
         def count(operation: Operation, sign: int) -> None:
             for pod_set in operation.gang.pod_sets:
@@ -86,7 +86,7 @@ class SubGroupOrder(PlainPlugin):
 
 
 class TaskOrder(PlainPlugin):
-    """Order of a pod set's pods by the integer label muster.dev/task-priority, largest first, other pods last."""
+    """Order of a pod set's pods by the integer label muster.dev/task-priority, largest first; other pods come last."""
 
     name = "taskorder"
 
@@ -104,7 +104,7 @@ def has_members(gang: GangView) -> bool:
 
 
 def share_of_minimum(pod_set: PodSetView, given: int = 0) -> tuple[bool, float]:
-    """Return a pod set's sort key with `given` additional slots: first below its minimum, then by filled fraction."""
+    """Return a pod set's sort key with `given` more slots: first if below its minimum, then by filled fraction."""
     taken, minimum = len(pod_set.taken) + given, pod_set.minimum
     return taken >= minimum, taken / max(minimum, 1)
 
@@ -123,7 +123,7 @@ def _task_priority(pod: PodRecord) -> tuple[bool, int]:
 
 
 class Reservations(PlainPlugin):
-    """Rules for the reservations of nodes that `allocate` makes."""
+    """Rules for the reservations of nodes by `allocate`."""
 
     name = "reservations"
     OWN_ARGUMENTS: ClassVar[Mapping[str, OwnArgument]] = {

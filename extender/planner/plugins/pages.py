@@ -1,4 +1,4 @@
-"""HTTP pages of the planner's snapshot and order: GET /plugins/snapshot and /plugins/job-order."""
+"""HTTP pages of the planner's snapshot (GET /plugins/snapshot) and scheduling order (/plugins/job-order)."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -28,7 +28,7 @@ class ReflectJobOrder(PlainPlugin):
         self._order: list[dict[str, Any]] = []
 
     def on_session_open(self, session: Session) -> None:
-        """Register the page; during a cycle it shows the order of the previous one."""
+        """Register the page; during a cycle, it shows the previous cycle's order."""
         session.hooks.http_handler.add(lambda: {"job-order": lambda: self._order})
 
     def on_session_close(self, session: Session) -> None:

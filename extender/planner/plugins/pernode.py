@@ -18,18 +18,18 @@ Answers = NDArray[np.int16]
 
 
 class PerNode:
-    """Answers for a pod class and every node, int16 of shape (nodes,); only changed columns are computed again."""
+    """Cache of answers for a pod class and every node, int16 of shape (nodes,), recomputed for changed columns."""
 
     def __init__(self) -> None:
         self._known: WeakKeyDictionary[PodClass, tuple[Answers, int, object]] = WeakKeyDictionary()
-        """Maps a pod class to its answers, the generation of their nodes, and a marker of their other inputs."""
+        """Maps a pod class to its answers, the generation of the nodes, and a marker of the other inputs."""
 
     def answers_for(
         self, cls: PodClass, snapshot: Snapshot, answer: Callable[[PodClass, Columns], Answers], *, other: object = None
     ) -> Answers:
-        """Return the answers, read-only; `other` must change if anything besides the nodes changes the answers.
+        """Return the answers, read-only; `other` must change if other inputs than the nodes change.
 
-        The function `answer` computes the answers for the given columns. Some of these columns may have no node.
+        The function `answer` computes the answers for the given columns, some of which may have no node.
         """
         nothing = np.zeros(0, dtype=np.int16)
         answers, generation, before = self._known.get(cls, (nothing, -1, other))

@@ -1,9 +1,9 @@
-"""Filters nodes by kube-scheduler's rules; docs/architecture.md lists the rules.
+"""Filters of nodes by kube-scheduler's rules; docs/architecture.md lists the rules.
 
-The session itself compares resources. Results that depend only on the node (cordon, taints, selectors, node affinity)
-or on volumes (VolumeBinding, VolumeZone) are cached per pod class. These results are computed again only for nodes that
-have changed. `planner.plugins.interpodaffinity` has the rules about other pods. An unbound claim whose storage class
-waits for the first consumer excludes no node, because its volume is created on the pod's node.
+Resources are compared by the session. Results that depend only on the node (cordon, taints, selectors, node affinity)
+or on volumes (VolumeBinding, VolumeZone) are cached per pod class. Cached results are computed again only for changed
+nodes. `planner.plugins.interpodaffinity` has the rules about other pods. An unbound claim whose storage class waits for
+the first consumer excludes no node, because its volume is created on the pod's node.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -54,7 +54,7 @@ class Predicates(PlainPlugin):
         self._by_node, self._by_volumes, self._inclusion = PerNode(), PerNode(), PerNode()
 
     def on_session_open(self, session: Session) -> None:
-        """Register both predicates, and follow trials, because tentative pods change the second predicate's results."""
+        """Register both predicates, and count tentative pods, which change the second predicate's results."""
         interpodaffinity = InterPodAffinity(session, lambda cls, spread: self._eligible(session, cls, spread))
         session.hooks.predicate.add(lambda cls: self._codes(session, cls))
         session.hooks.neighbour_predicate.add(interpodaffinity.codes)
@@ -88,7 +88,7 @@ class Predicates(PlainPlugin):
 
 
 def refused(cls: PodClass, session: Session, columns: Columns) -> Codes:
-    """Return each node's code for rejecting pods of this class, apart from capacity and other pods; 0 if none.
+    """Return each node's refusal code for pods of this class, without regard to capacity and other pods.
 
     A faulty node gets no new pods, even if they tolerate its taints.
     """
@@ -122,12 +122,12 @@ def refused(cls: PodClass, session: Session, columns: Columns) -> Codes:
 
 
 def _refuse(codes: Codes, where: Mask, code: int) -> None:
-    """Write the refusal code of this cause for each of these nodes that has no code yet."""
+    """Write the refusal code of this cause for those of the nodes that have no code yet."""
     codes[where & (codes == 0)] = code
 
 
 def _inclusion(cls: PodClass, labels: NodeLabels, columns: Columns) -> Codes:
-    """Return two bits per node: 1, the pod's selector and affinity match; 2, the pod's tolerations cover the taints."""
+    """Return two bits per node: 1 if the pod's selector and affinity match, 2 if its tolerations cover the taints."""
     tolerated = tolerated_by(cls.tolerations)
     selected = labels.selected(cls.node_selector, columns)
     if cls.required_node_affinity is not None:
@@ -137,13 +137,13 @@ def _inclusion(cls: PodClass, labels: NodeLabels, columns: Columns) -> Codes:
 
 
 def _untolerated(of: Taints | None, tolerated: Callable[[tuple[str, str, str]], bool]) -> tuple[str, str, str] | None:
-    """Return the first untolerated taint that keeps pods away; None without one."""
+    """Return the first untolerated taint that keeps pods away; None without such a taint."""
     hard = (taint for taint in (of.taints if of else ()) if taint[2] in {"NoSchedule", "NoExecute"})
     return next((taint for taint in hard if not tolerated(taint)), None)
 
 
 def _claims_refused(cls: PodClass, session: Session, columns: Columns) -> Codes:
-    """Return, for each node, the code of a claim that excludes the pod; 0 if none does or the column has no node."""
+    """Return the code of a claim that excludes the pod from each node; 0 for other columns."""
     codes: Codes = np.zeros(len(columns), dtype=np.int16)
     there = session.labels.there(columns)
     for use in cls.claims:

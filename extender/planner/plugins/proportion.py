@@ -1,7 +1,7 @@
 """Plugin for fair shares of queues: the order of queues, their limits, and the resources that they may reclaim.
 
-The arithmetic is in the package `planner.fairshare`. Demands are summed up again only for gangs that have changed, and
-the tree is built again only when queues change. Fair shares are computed on first use in a cycle.
+The arithmetic is in the package `planner.fairshare`. Demands are added up again only for changed gangs, and the tree is
+built again only when queues change. Fair shares are computed on first use in a cycle.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,7 +34,7 @@ from extender.planner.state.gangs import GangView
 from muster.resources.vector import Vector, add, scale
 
 MULTIPLIER = "relcaimerSaturationMultiplier"
-"""KAI-Scheduler's own spelling of the argument, which its files use."""
+"""The argument's spelling in KAI-Scheduler's files."""
 ROUNDING = "rounding"
 HALF_LIFE = "halfLife"
 ARGUMENTS = (ROUNDING, "kValue", MULTIPLIER, HALF_LIFE)
@@ -50,7 +50,7 @@ class Proportion(PlainPlugin):
 
     name = "proportion"
     OWN_ARGUMENTS: ClassVar[Mapping[str, OwnArgument]] = {
-        ROUNDING: OwnArgument("exact", "`exact`, or `kai` for KAI-Scheduler's shares to the unit (docs/queues.md)"),
+        ROUNDING: OwnArgument("exact", "`exact`, or `kai` for exactly KAI-Scheduler's shares (docs/queues.md)"),
         HALF_LIFE: OwnArgument("", "half-life of past usage, e.g. `168h`; without it, past usage does not count"),
     }
 
@@ -80,7 +80,7 @@ class Proportion(PlainPlugin):
             raise ValueError(f"plugin 'proportion': {key} is {arguments[key]!r}, which is not a number") from None
 
     def on_session_open(self, session: Session) -> None:
-        """Register the hooks for queues, which share one account of the queues' usage in this session."""
+        """Register the hooks for queues, which share one record of the queues' usage in this session."""
         shares = QueueShares(session, self, self._accounts.allocations(session.snapshot))
         session.hooks.queue_order.add(Keyed(shares.order, shares.key))
         session.hooks.is_job_over_queue_capacity.add(shares.over_capacity)
@@ -151,7 +151,7 @@ class QueueShares:
         means.advance(self._session.now, amounts)
 
     def standings(self) -> dict[str, StatusAmounts]:
-        """Return the resources of every queue, as they are written into the queue's status."""
+        """Return the resources of every queue for the queue's status."""
         usage = self._plugin.usage
         return {
             name: StatusAmounts(
@@ -165,7 +165,7 @@ class QueueShares:
     # -- order ------------------------------------------------------------------------------------------------------
 
     def order(self, left: GangView, right: GangView) -> int:
-        """Compare the two queues directly below the lowest common ancestor, each with its best gang."""
+        """Compare the two ancestor queues directly below the lowest common ancestor, each with its best gang."""
         one, other = self.tree.fork(self.row(left.queue), self.row(right.queue))
         return 0 if one == other else compare(self._key(one, left), self._key(other, right))
 
@@ -205,7 +205,7 @@ class QueueShares:
     # -- refusals and reclaiming ------------------------------------------------------------------------------------
 
     def over_capacity(self, gang: GangView, amounts: Amounts) -> QueueRefusal | None:
-        """Return why the gang's queue or an ancestor rejects it: closed, full, or another queue's guarantee.
+        """Return why the gang's queue or an ancestor rejects the gang: closed, full, or another queue's guarantee.
 
         The result is None if the queues accept the gang.
         """
@@ -220,9 +220,9 @@ class QueueShares:
         return refusal(over, gang.creator) if over else None
 
     def _charge(self, gang: GangView, amounts: Amounts, new: Sequence[Sharing]) -> Vector:
-        """Return how much these requests add to the resources that the gang's queue is charged for the gang.
+        """Return the increase of the gang's charge to its queue by these requests.
 
-        Devices of new claims are charged in addition to the gang's minResources.
+        Devices of newly used claims are charged in addition to the gang's minResources.
         """
         if not new:
             return self.limited.minimums.growth(gang.key, self._asked(gang, amounts))
@@ -231,7 +231,7 @@ class QueueShares:
         return add(growth, self._asked(gang, devices))
 
     def _asked(self, gang: GangView, amounts: Amounts) -> Vector:
-        """Return the requests to check against the limits of the gang's queue; empty if there are no limits."""
+        """Return the requests to check against the limits of the gang's queue; empty without limits."""
         if not self.limited.limits.above(gang.queue):
             return {}
         values = amounts.tolist()
@@ -265,12 +265,12 @@ class QueueShares:
         return True
 
     def _rules_now(self) -> ReclaimRules:
-        """Return the reclaim rules for the current allocations, which include the changes of trials."""
+        """Return the reclaim rules for the current allocations, including those of trials."""
         known = self.allocations
         return ReclaimRules(self.tree, self.fair, known.allocated, known.fixed, self._plugin.multiplier)
 
     def reclaim_standing(self, gang: GangView, amounts: Amounts) -> ReclaimState:
-        """Return the state of the queues for a reclaim: those above their share, and if the resources are owed."""
+        """Return the queues above their share, and True if the gang's queue deserves the resources."""
         row, rules = self.row(gang.queue), self._rules_now()
         above = frozenset(self.tree.names[each] for each in rules.above(row, amounts))
         return ReclaimState(rules.owed(row, amounts), above)
@@ -305,12 +305,12 @@ class QueueShares:
         gang, minimums = entry.gang, self.limited.minimums
         self.closing.count(gang, sign * entry.size)
         most = self._session.snapshot.chargeable[:, entry.column]
-        amount = np.minimum(entry.row, most) * entry.size  # the same as the ledger charges for the claim
+        amount = np.minimum(entry.row, most) * entry.size  # as much as the ledger charges for the claim
         self._place(gang, amount, sign, minimums.count(gang.key, self._asked(gang, amount), sign))
         self.models.place(gang.queue, entry.column, sign * self.models.gpus(amount))
         for claim in entry.cls.needs.named:
             users = self._session.claims.user_count(claim.key, gang.queue)
-            if not (users if sign < 0 else users - entry.size):  # first users of the queue arrive, or its last ones end
+            if not (users if sign < 0 else users - entry.size):  # first users arrive, or the last ones end
                 self.limited.claims.set_user(claim.key, gang.queue, (False, gang.key, claim.rows) if sign > 0 else None)
                 shared = self._sharing(claim, gang.queue)
                 self._place(gang, shared.devices, sign, scale(self._asked(gang, shared.devices), sign), shared)

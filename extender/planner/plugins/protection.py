@@ -18,16 +18,16 @@ from muster.volcano.access import lineage
 _ARGUMENTS = ("defaultPreemptMinRuntime", "defaultReclaimMinRuntime", "reclaimResolveMethod")
 _METHODS = ("lca", "queue")
 SYSTEM_CRITICAL = 2_000_000_000
-"""Value of the priority class system-cluster-critical; only Kubernetes' own two classes are as high."""
+"""Value of the priority class system-cluster-critical; only Kubernetes' own two classes have such high values."""
 
 
 class MinRuntime(PlainPlugin):
     """Protection of gangs, except pods above the minimum, for some time after their start (`status.startedAt`).
 
-    The plugin follows KAI-Scheduler's. There is one minimum time for preemption within the queue, and another one for
-    reclaim. Each is set by the victim's queue, or else by the nearest queue above. With `reclaimResolveMethod: lca`
-    (default), the search for the reclaim time starts at the victim's ancestor directly below the lowest queue that it
-    has in common with the reclaimer. With `queue`, the search starts at the victim's own queue.
+    The plugin follows KAI-Scheduler's. Preemption within the queue and reclaim have separate minimum times. Both times
+    are set by the victim's queue, or else by the nearest queue above. With `reclaimResolveMethod: lca` (default), the
+    search for the reclaim time starts at the victim's ancestor directly below the lowest common ancestor of victim and
+    reclaimer. With `queue`, the search starts at the victim's own queue.
     """
 
     name = "minruntime"
@@ -49,7 +49,7 @@ class MinRuntime(PlainPlugin):
         hooks.reclaim_scenario_validator.add(lambda scenario: self._agrees(session, scenario, scenario.gang))
 
     def _may_lose(self, session: Session, victim: GangView, reclaimer: GangView | None) -> bool:
-        """Return True if the victim may lose pods: it has pods above its minimum, or has run for its minimum time."""
+        """Return True if the victim has pods above its minimum, or has run for its minimum time."""
         return victim.has_extras or not self._protected(session, victim, reclaimer)
 
     def _agrees(self, session: Session, scenario: Scenario, reclaimer: GangView | None) -> bool:

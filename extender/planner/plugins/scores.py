@@ -30,7 +30,7 @@ STRATEGIES = ("binpack", "spread")
 
 
 def binpack(free: NDArray[np.int64], total: NDArray[np.int64]) -> Scores:
-    """Return 9 for the node with the least free capacity, 0 for the node with the most, and values in between."""
+    """Return scores from 9 for the node with the least free capacity to 0 for the node with the most."""
     known = free[total > 0]
     if not len(known) or known.max() == known.min():
         return np.zeros(len(free))
@@ -40,7 +40,7 @@ def binpack(free: NDArray[np.int64], total: NDArray[np.int64]) -> Scores:
 
 
 def spread(free: NDArray[np.int64], total: NDArray[np.int64]) -> Scores:
-    """Return 9 for an empty node, 0 for a full node, and values in between."""
+    """Return scores from 9 for an empty node to 0 for a full node."""
     scores: Scores = np.where(total > 0, DENSITY * free / np.maximum(total, 1), 0.0)
     return scores
 
@@ -83,7 +83,7 @@ class NodePlacement(NodeScore):
 class GpuPack(NodeScore):
     """Score that prefers nodes with the fewest free GPUs, and the most used GPU of a node.
 
-    This score outweighs other densities.
+    The score outweighs the scores of other density plugins.
     """
 
     name = "gpupack"
@@ -136,7 +136,7 @@ class ResourceType(NodeScore):
 
 
 class NodeAvailability(NodeScore):
-    """Score that prefers nodes on which the pod fits now to nodes whose capacity is still being freed."""
+    """Score that prefers nodes with free capacity to nodes whose capacity is still being freed."""
 
     name = "nodeavailability"
 
@@ -153,7 +153,7 @@ class PodAffinityScore(NodeScore):
         return self.shares(session, cls) * KUBERNETES
 
     def shares(self, session: Session, cls: PodClass) -> Scores:
-        """Return 1 for nodes that meet most preferences, 0 for nodes that meet fewest; all 0 without preferences."""
+        """Return scores from 1 for nodes that meet the most preferences to 0 for nodes that meet the fewest."""
         sums = np.zeros(len(session.snapshot.nodes))
         for wish in cls.neighbours.preferences:
             counts = session.snapshot.pod_counts.get(wish.query.mark)

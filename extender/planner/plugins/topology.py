@@ -1,8 +1,8 @@
-"""Topology-aware placement: finds the domains that can hold a part of a gang, the best domain first.
+"""Topology-aware placement: the domains that can hold a part of a gang, the best domain first.
 
-Requests come from `planner.topology.requests`, levels from the configuration and the cluster
-(`planner.topology.forest`), the arithmetic from `planner.topology.fit`. The domains are proposals: an action tries to
-place the pods with every predicate, and tries the next domain if that fails.
+`planner.topology.requests` reads the requests, `planner.topology.forest` reads the levels from the configuration and
+the cluster, and `planner.topology.fit` has the arithmetic. An action tries to place the pods in the first domain with
+every predicate, and tries the next domain after a failure.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -42,7 +42,7 @@ unconstrained pods."""
 MOST_LEVELS = 16
 MOST_TOPOLOGIES = 64
 SCORE_STEPS = 1000.0
-"""Steps per point of a node's score: sums over the nodes of a domain count thousandths of a point."""
+"""Steps per point of a node's score, so that sums over the nodes of a domain are in thousandths of a point."""
 MOST_SCORE = 1e6
 """Limit of each node's score, so that sums over the nodes of a domain do not overflow."""
 
@@ -108,7 +108,7 @@ class TopologyPlugin(PlainPlugin):
         if profile == MIXED:
             profile = "least-free" if part.near.anywhere else "best-fit"
         choice = DomainChoice(demands.session, nodes, part, by_class, reach, cast("Profile", profile))
-        if not part.near:  # only the slices of the part have a topology request
+        if not part.near:  # only the part's slices have a topology request
             ordered = nodes.ranked and not part.regular
             return (nodes if ordered else choice.filled(WHOLE, 0),)
         if part.unit and nodes.ranked and reach.hard and not part.columns:
@@ -178,7 +178,7 @@ class DomainChoice:
         return NodeSet(ordered, ranked=True, along=along, most=most, most_of=of, sliced=sliced, name=name)
 
     def _with_members(self, there: Amounts) -> Iterator[NodeSet]:
-        """Yield domains that contain placed members: the innermost first, then those with most members of each level.
+        """Yield domains with placed members, the innermost level first, and by the number of members within each level.
 
         If a domain is required, only domains with members are yielded, because new pods must join the existing members.
         Members on nodes without a domain are ignored.
@@ -224,7 +224,7 @@ class DomainChoice:
                     at = np.where(at >= 0, tree.parents[step][at], -1)
                 np.maximum.at(most, at[at >= 0], counts[at >= 0])
                 fits &= most >= need
-        order = (ties[1], None, ties[0]) if tree.name == HYPER_NODES else (None, *ties)  # as Volcano fills HyperNodes
+        order = (ties[1], None, ties[0]) if tree.name == HYPER_NODES else (None, *ties)  # as Volcano does
         return best_first(first.wanted, level, fits, profile=self.profile, order=order)
 
 
@@ -246,7 +246,7 @@ def _disfavour(session: Session, demand: Demand) -> Amounts | None:
 
 
 def _left_over(session: Session, demand: Demand) -> Amounts | None:
-    """Return each node's free amount of the resource of which the pods request the largest fraction of the total."""
+    """Return each node's free amount of the resource with the largest requested fraction of the total."""
     row = session.snapshot.row_of(demand.cls)
     asked = np.flatnonzero(row)
     if not len(asked):

@@ -19,9 +19,9 @@ from muster.api.names import VOLCANO_GPU_NUMBER
 from muster.resources.vector import CPU, GPU, WHOLE
 
 LARGE = 1e15
-"""A number larger than any loss of worth on a node on which the pod fits; it is added to keep scores positive."""
+"""A number larger than any loss of worth on a suitable node, added to keep scores positive."""
 NONE = -1e18
-"""Value that stands for the worth of a node on which the pod does not fit."""
+"""The worth of a node on which the pod does not fit."""
 
 
 class PodKind(NamedTuple):
@@ -34,7 +34,7 @@ class PodKind(NamedTuple):
 
 
 def kind_of(cls: PodClass, snapshot: Snapshot) -> PodKind:
-    """Return the kind of a pod class. GPU memory is converted to a fraction of the smallest GPU."""
+    """Return the kind of a pod class; GPU memory is converted to a fraction of the smallest GPU."""
     cpu, memory = cls.requests.get(CPU, 0), cls.requests.get("memory", 0)
     if cls.gpu is not None:
         known = snapshot.devices.memory[snapshot.devices.memory > 0] if cls.gpu.memory else ()
@@ -78,7 +78,7 @@ class NodeState:
         return cls(cpu, memory, gpus, devices.unused(free, axis), _free_parts(devices.shared))
 
     def update(self, snapshot: Snapshot, columns: Amounts) -> None:
-        """Read these nodes from the snapshot again."""
+        """Update these nodes from the snapshot."""
         now = NodeState.from_snapshot(snapshot, columns)
         wider = now.partly.shape[1] - self.partly.shape[1]
         if wider > 0:
@@ -183,7 +183,7 @@ class Mix:
         return result
 
     def _after_whole(self, left: NodeState, kind: PodKind, fits: NDArray[np.bool_], result: Scores) -> Scores:
-        """Return the worth after a pod without GPUs, with whole GPUs, or with parts of several (taken as whole)."""
+        """Return the worth after placing a pod without shared GPUs, or with parts of several GPUs (taken as whole)."""
         rows = np.flatnonzero(fits & (left.unused >= kind.devices))
         part = left.at(rows)
         part.unused -= kind.devices
