@@ -3,16 +3,16 @@
 | question | answer |
 |---|---|
 | What does the planner read? | `FEED`, a row per kind of object |
-| Can it run with a configuration, and with which does it run by default? | `report_of`, `defaults`, `SchedulerConfig` |
+| Which configurations are valid, and which is the default? | `report_of`, `defaults`, `SchedulerConfig` |
 | Which native PodGroups does Muster schedule as gangs? | `natives_of` |
-| Which data does it have about a gang? | `GangView` |
+| Which data does the planner have about a gang? | `GangView` |
 | Which times apply to reservations? | `ReservationRules` |
-| Which of its inputs are published for other processes? | `PublishedInputs`, `published_inputs` |
-| Which limits does it have? | `PLACED_SLOTS`, `SEARCHES_OF_A_CYCLE`, `SEARCHES_OF_A_QUEUE` |
-| How is its documentation generated? | `documentation`, `hook_table` |
+| Which inputs of the planner are published for other processes? | `PublishedInputs`, `published_inputs` |
+| Which limits does the planner have? | `PLACED_SLOTS`, `SEARCHES_OF_A_CYCLE`, `SEARCHES_OF_A_QUEUE` |
+| How is the planner's documentation generated? | `documentation`, `hook_table` |
 
-`extender.explain` runs cycles over a dump of a cluster, and reports on them. Importing `extender.explain` takes a
-second of CPU time, so a command that does not plan must not import it.
+`extender.explain` runs cycles over a dump of a cluster, and creates reports about them. Its import takes a second of
+CPU time, so commands that do not plan must not import `extender.explain`.
 """
 
 from extender.planner.actions import ACTIONS

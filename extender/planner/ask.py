@@ -1,8 +1,8 @@
-"""Demand of one gang: the ranks that need a node, how many must start together, their resources, and the topology.
+"""Demand of one gang: the ranks that need a node, the number that must start together, resources, and topology.
 
 An `Ask` is computed from a gang's view and the resource axis, and cached until the view or the axis is replaced. An
 `Ask` does not depend on free capacity: all searches for the gang in a cycle use the same `Ask`. Plugins determine which
-ranks come first. Therefore `chosen` and similar methods take the session's hooks as an argument.
+ranks come first, so `chosen` and similar methods take the session's hooks as an argument.
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -58,15 +58,14 @@ class Ask:
     """Maps a pod set to the number of ranks that must get a node to complete the gang's minimum; 1 for independent
     pods."""
     topology: TopologyRequest | LimitError | None
-    """The gang's topology request, or the error because of which it cannot be evaluated; None for most gangs."""
+    """The gang's topology request, or the error if it cannot be evaluated; None for most gangs."""
     units: Units
     amounts: Amounts
     """Resources of the gang's minimum without claims that pods share, int64 of shape (resources,)."""
     claims: tuple[SharedClaim, ...]
     """Claims that pods of the minimum name, each listed once even if several pods share it."""
     shape: Hashable
-    """A value that is equal for gangs that fit, or fail to fit, under the same conditions, apart from named claims and
-    avoided nodes."""
+    """A value that is equal for gangs that fit under the same conditions, apart from named claims and avoided nodes."""
 
     @property
     def least(self) -> int:
@@ -75,7 +74,7 @@ class Ask:
 
     @property
     def any_members(self) -> bool:
-        """True if the minimum may consist of any members, because neither framework nor topology depends on ranks."""
+        """True if any members can form the minimum, because neither framework nor topology depends on ranks."""
         sets = [each for each in self.gang.pod_sets if self.open[each.name]]
         differ = len(sets) > 1 or any(each.mixed for each in sets)
         tied = self.gang.framework or self.topology is not None or self.units.united
@@ -83,7 +82,7 @@ class Ask:
 
     @property
     def missing(self) -> dict[str, int]:
-        """Maps a pod set to the number of members that it lacks to reach its own minimum."""
+        """Maps a pod set to the number of members that are missing for the pod set's own minimum."""
         floor = self.gang.floor.min_task_member
         return {each.name: max(0, floor.get(each.name, 0) - len(each.taken)) for each in self.gang.pod_sets}
 
@@ -91,7 +90,7 @@ class Ask:
     def nodes(self) -> Mapping[str, int]:
         """Maps a pod set to the number of ranks that need nodes now.
 
-        For independent pods, these are all open ranks; otherwise only those of the minimum.
+        All open ranks count for independent pods, otherwise only the ranks of the minimum.
         """
         return {name: len(ranks) for name, ranks in self.open.items()} if self.gang.independent else self.minimum
 
@@ -105,7 +104,7 @@ class Ask:
     def part(self, slots: Ranks, there: Columns | None = None, *, least: int | None = None) -> SlotGroup:
         """Return these slots as a tree of parts; a gang without a topology request has one part.
 
-        Raises the same errors as `request`.
+        Raises LimitError like `request`.
         """
         request = self.request
         if request is None:
@@ -133,7 +132,7 @@ class Ask:
         return sorted(found)
 
     def in_task_order(self, hooks: Hooks, pod_set: PodSetView, ranks: Sequence[int]) -> Sequence[int]:
-        """Return ranks in the plugins' task order, if all have pods and no unit joins them; otherwise unchanged."""
+        """Return ranks in the plugins' task order if they all have pods and no unit; otherwise, in the given order."""
         if pod_set.name in self.units.united or not all(rank in pod_set.waiting for rank in ranks):
             return ranks
 
@@ -143,7 +142,7 @@ class Ask:
         return sorted(ranks, key=cmp_to_key(compare))
 
     def by_unit(self, hooks: Hooks, pod_set: PodSetView, ranks: Sequence[int]) -> Iterable[list[int]]:
-        """Return these ranks of a pod set grouped by unit; units are in the plugins' order if any, else by rank."""
+        """Return these ranks of a pod set grouped by unit, with units in the plugins' order, or else by rank."""
         units = self.units.units_of_ranks(pod_set, ranks)
         if not hooks.sub_group_set_order.functions:
             return units
@@ -154,7 +153,7 @@ class Ask:
     def members(self, hooks: Hooks, wanted: Mapping[str, int]) -> Members:
         """Return the wanted number of members per pod set, by pod class.
 
-        Hooks choose among members of different classes.
+        The hooks choose among members of different classes.
         """
         found = {}
         for pod_set in self.gang.pod_sets:
@@ -179,7 +178,7 @@ class Asks:
         return known
 
     def forget_others(self, gangs: Mapping[str, GangView]) -> None:
-        """Drop the demands of gangs that are gone or have a new view. These demands would keep old views in memory."""
+        """Drop the demands of gangs that are gone or have a new view, because demands keep views in memory."""
         self._known = {key: known for key, known in self._known.items() if gangs.get(key) is known.gang}
 
 
@@ -188,7 +187,7 @@ def _ask_of(gang: GangView, snapshot: Along, hooks: Hooks) -> Ask:
     try:
         topology = request_of(gang)
     except LimitError as error:
-        topology = LimitError(str(error))  # so that the exception does not keep the frames of this call
+        topology = LimitError(str(error))  # the exception must not keep this call's frames
     units = units_of(gang.pod_sets, topology if isinstance(topology, TopologyRequest) else None)
     ask = Ask(gang, snapshot.axis, gang.open_slots, _minimum_of(gang), topology, units, _NOTHING, (), gang.key)
     members = ask.members(hooks, ask.minimum)
@@ -222,7 +221,7 @@ def _minimum_of(gang: GangView) -> dict[str, int]:
 
 
 def named_claims(members: Members) -> tuple[SharedClaim, ...]:
-    """Return the claims that these members name, each only once."""
+    """Return the distinct claims that these members name."""
     named = (cls.needs.named for classes in members.values() for cls, count in classes.items() if count)
     return tuple(dict.fromkeys(chain.from_iterable(named)))
 

@@ -34,9 +34,9 @@ class Parts:
     """Actions and plugins of successive configurations; those whose settings stay the same keep their memory.
 
     In each configuration, placements are tracked first, so that no gang stays partly placed. Right after `allocate`,
-    gangs in need take back the spare slots that they have lent. Then waiting gangs get other gangs' spare slots, if
-    these alone are enough. When all actions have run, gangs that wait for notices may get free capacity, and their
-    notices are withdrawn. Last, additional nodes are requested from autoscalers for the gangs that still wait.
+    gangs in need take back their lent spare slots. Then waiting gangs get other gangs' spare slots, if spare slots
+    alone are enough. When all actions have run, gangs that wait for notices may get free capacity, and their notices
+    are withdrawn. Last, additional nodes are requested from autoscalers for the gangs that still wait.
     """
 
     def __init__(self) -> None:
@@ -66,15 +66,15 @@ def parts_of(configuration: config.SchedulerConfig) -> tuple[list[Action], list[
 
 
 def report_of(text: str) -> ConfigurationReport:
-    """Report which names in a configuration's text differ in meaning or have no effect, and its errors."""
+    """Report the names in a configuration's text that differ in meaning or have no effect, and its errors."""
     return examine(text, registry())
 
 
 @cache
 def registry() -> Registry:
-    """Return every action and plugin of this process: the built-in ones and those of installed packages.
+    """Return all built-in actions and plugins, and those of installed packages.
 
-    A configuration file is compared with the plugins and actions that are installed when this function is called.
+    The result has the packages that are installed at the first call.
     """
     return Registry(PLUGINS, ACTIONS)
 
@@ -88,7 +88,7 @@ def run_cycle(inputs: CycleInputs, actions: Sequence[Action], plugins: Sequence[
     for action in actions:
         action.execute(session)
     _report_barred(session)
-    for gang in session.snapshot.excluded:  # the actions have made no decision about these gangs
+    for gang in session.snapshot.excluded:  # no action has decided about these gangs
         session.decide(Unschedulable(gang, reasons.exclusions.EXCLUDED, reasons.exclusions.excluded(why=gang.excluded)))
     for plugin in plugins:
         plugin.on_session_close(session)
@@ -96,12 +96,12 @@ def run_cycle(inputs: CycleInputs, actions: Sequence[Action], plugins: Sequence[
 
 
 RENEWED_S = 60.0
-"""Minimum interval in seconds between two resets of the cause codes. A reset drops all cached answers. The codes are
-reset once all of them are in use."""
+"""Minimum interval in seconds between two resets of the cause codes. A reset, which drops all cached answers, follows
+once all codes are in use."""
 
 
 class Planning:
-    """Successive cycles of one planner, with the memory that lasts from one cycle to the next."""
+    """Successive cycles of one planner, with the memory that is kept from cycle to cycle."""
 
     def __init__(self, configuration: config.SchedulerConfig, timing: Timing) -> None:
         """Create a planner with empty memory. Raises ValueError with all errors of the configuration at once."""
@@ -128,11 +128,10 @@ class Planning:
 
         `given` has further inputs, named as in `CycleInputs`; `actions` replaces the configured actions.
 
-        Nodes that refused a member are remembered for the next cycle. The Placement records these nodes too, but the
-        write of the Placement may fail. The remembered nodes are used unless `avoided` is given.
+        Nodes that refused a member are remembered for the next cycle, because the write of the Placement, which also
+        records these nodes, may fail. The remembered nodes are used unless `avoided` is given.
 
-        If the clock was set back, the times in memory are too late by hours. The planner then begins with empty
-        memory, as after a restart.
+        After the clock was set back by hours, the planner begins with empty memory, as after a restart.
         """
         if now < self._latest - CLOCKS_S:
             self._parts, self._avoided = Parts(), {}
@@ -156,7 +155,7 @@ class Planning:
 
 
 def _report_barred(session: Session) -> None:
-    """Report gangs whose queue excludes their namespace or is in another pool; no action processes such gangs.
+    """Report gangs whose queue excludes their namespace or is in another pool, because no action processes them.
 
     Gangs in a terminating namespace are not reported.
     """

@@ -15,23 +15,24 @@ allocated  devices of a claim that are not counted with  Claimants;        no po
 reserved   the first waiting gang of a queue, less       Planner, every    the next cycle; the node is     -
            amounts that pods will have freed by then     cycle             gone
 
-On a node, every entry counts for all pods; the verbs and the planner read the same sum, `nodes.used`. The capacity of
-`leaving` pods belongs to the gang for which they were evicted. The slots of this gang are therefore `placed` in
-addition to these entries. `reserved` capacity is not in use yet and changes with time, so it has separate arrays
-(`Ledger.reserved`). Reserved capacity is not available to pods and gangs that would still run when the head starts.
+On a node, every entry counts for all pods; the sum, `nodes.used`, is the same for the verbs and the planner. The
+capacity of `leaving` pods belongs to the gang for which they were evicted. The slots of this gang are therefore
+`placed` in addition to the entries of its victims. `reserved` capacity is not in use yet and changes with time, so it
+has separate arrays (`Ledger.reserved`). Reserved capacity is not available to pods and gangs that would still run when
+the head starts.
 
 In a queue, an entry counts towards limits and shares, or only towards limits; entries of other schedulers' pods do not
 count. The devices of a named claim count once in each queue whose pods use the claim. The entry for these devices
-counts only in the queue; the ledger opens it when the first pod of the queue uses the claim. The order in which queues
-begin to use a claim therefore makes no difference. A parent of several such queues also counts the devices once
+counts only in the queue, and is opened when the first pod of the queue uses the claim. The order in which queues begin
+to use a claim therefore makes no difference. A parent of several queues that use a claim also counts the devices once
 (`limits.ClaimQueues`).
 
 In a queue, an entry counts for at most as much as the node offers or has offered (`NodeTable.charged`).
 
-A gang's entries count for the queue that its PodGroup names or, once the PodGroup is deleted, has last named. Only this
-process remembers a deleted PodGroup's queue; after a restart, the entries count for the queue that the pods name.
-Within a cycle, a gang's new slots change only the snapshot's arrays (`extender.planner.framework.statement`). The slots
-get entries when the placement is written.
+A gang's entries count for the queue that its PodGroup names or, once the PodGroup is deleted, has last named. A deleted
+PodGroup's queue is stored only in memory; after a restart, the entries count for the queue that the pods name. Within a
+cycle, a gang's new slots change only the snapshot's arrays (`extender.planner.framework.statement`). Entries for the
+new slots are opened when the placement is written.
 """
 
 from collections import Counter
@@ -71,7 +72,7 @@ class EntryKind(StrEnum):
 class LedgerEntry(Struct, frozen=True, gc=False):
     """The capacity of one holder on a node and in a queue.
 
-    Entries are in no reference cycles, so they need no garbage collection.
+    Entries have no reference cycles, so they need no garbage collection.
     """
 
     kind: EntryKind
@@ -98,7 +99,7 @@ class Ledger:
     """All entries by holder, and their sums by node (`nodes.used`) and by queue (`queues`).
 
     Each holder has one entry. A holder is the UID of a pod, the key of a gang, a `PlacedSlot`, or a pair of a word and
-    a claim's key. An entry may refer to a node that the planner does not know yet.
+    a claim's key. An entry may refer to an unknown node.
     """
 
     def __init__(self, classes: ClassTable, queues: Mapping[str, Queue] = MappingProxyType({})) -> None:
@@ -112,7 +113,7 @@ class Ledger:
         self.device_users: dict[str, dict[str, Counter[ClaimUse]]] = {}
         """Maps a device claim and a queue to the pods on nodes and the placed slots that use the claim."""
         self.shared_users: dict[str, Counter[str]] = {}
-        """Maps a shared claim without devices and a node to the number of pods there that use the claim."""
+        """Maps a shared claim without devices and a node to the number of pods on the node that use the claim."""
         self.reserved = ReservedRooms()
         self.left_behind: set[str] = set()
         """Keys of gangs whose PodGroup was deleted but that still have entries, which count for the gang's last queue.
@@ -124,13 +125,13 @@ class Ledger:
         self._by_gang: dict[str, set[Hashable]] = {}
 
     def open(self, holder: Hashable, entry: LedgerEntry) -> None:
-        """Open the holder's entry, replacing its previous one."""
+        """Open the holder's entry, and close the holder's previous entry."""
         known = self._put(holder, entry)
         if known is not None and known.gang != entry.gang:
             self._forget(known.gang)
 
     def _put(self, holder: Hashable, entry: LedgerEntry) -> LedgerEntry | None:
-        """Open the holder's entry and return the holder's previous entry; None if there was none."""
+        """Open the holder's entry and return the holder's previous entry, if any."""
         known = self.entries.get(holder)
         if known == entry:
             return known
@@ -204,7 +205,7 @@ class Ledger:
     def moved(self, gang: str, queue: str | None, user: str = "") -> None:
         """Move a gang's entries to this queue and creator; a `queue` of None means that the gang's PodGroup is gone.
 
-        Without a PodGroup the entries stay unchanged, because deleting a PodGroup must not free quota of its queue.
+        Without a PodGroup, the entries stay unchanged, because deleting a PodGroup must not free quota of its queue.
         """
         known = self.queues
         if queue is None and gang in known.queue_of:
@@ -280,7 +281,7 @@ class Ledger:
             self.open(holder, LedgerEntry(EntryKind.ALLOCATED, at, self._classes.of_amounts(dict(shared.rows))))
 
     def _count_named(self, entry: LedgerEntry, sign: int) -> None:
-        """Add (or subtract) a user of an entry's named claims; the first user in a queue opens an entry there."""
+        """Add (or subtract) a user of an entry's named claims; the first user in a queue opens its entry."""
         for claim in entry.cls.needs.named:
             queue = self.queues.queue_of.get(entry.gang or "", entry.queue)
             queues = self.device_users.setdefault(claim.key, {})
@@ -327,12 +328,12 @@ class Ledger:
     def assume(
         self, holder: str, queue: str, cls: PodClass, *, node: str = "", devices: tuple[int, ...] = (), user: str = ""
     ) -> None:
-        """Treat a write as done until its response arrives; `holder` is the UID of a pod, or the key of a gang."""
+        """Count a write as done until its response arrives; `holder` is the UID of a pod, or the key of a gang."""
         self.open(holder, LedgerEntry(EntryKind.ASSUMED, node, cls, None, queue, devices, user))
 
     def answered(self, holder: str) -> bool:
         """Close the entry of a write after the API server's response; return True if there was an entry.
 
-        By then, the written object has an entry of its own.
+        At that time, the written object has an entry of its own.
         """
         return holder in self.assumed and self.close(holder) is not None

@@ -1,13 +1,13 @@
 """Limits of queues and the usage that counts against them: capability, limits per user, time windows, budgets.
 
-All checks of limits use this account. The plugin `proportion` checks the limits for gangs, with a copy of the usage
+All checks of limits use `LimitedUse`. The plugin `proportion` checks the limits for gangs, with a copy of the usage
 that includes the trials of a cycle. For pods without a gang, the limits are checked by the filter and bind verbs, the
 writer of placements, and the action that requests nodes from autoscalers. A limit applies to a queue together with all
-its descendants. Usage is counted only for queues with a limit, so other queues cost nothing. A check takes one step per
-ancestor of the queue. The module does no I/O and reads no clock.
+its descendants. Usage is counted only for queues with a limit, to save time. A check takes one step per ancestor of the
+queue. The module does no I/O and reads no clock.
 
-Fair shares depend only on the capability: no pod is evicted because a time window begins, another limit is lowered, or
-a budget is used up.
+Fair shares depend only on the capability: the start of a time window, another lowered limit or a used-up budget causes
+no eviction.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -67,7 +67,7 @@ class Limits:
             name = parents[name]
 
     def above(self, queue: str) -> tuple[Bounds, ...]:
-        """Return the limits of a queue and of its ancestors, starting with its own.
+        """Return the limits of a queue and of its ancestors, starting with the queue's own limits.
 
         For an unknown queue, return the limits of the root.
         """
@@ -77,12 +77,12 @@ class Limits:
 
 Used = dict[tuple[str, str | None], Vector]
 """Usage by queue and user. The entry with the user None is the usage of the whole queue. Entries with a user exist only
-if a limit applies to each user. Zeros are omitted."""
+for limits per user. Zeros are omitted."""
 
 
 ClaimUse = tuple[bool, str, tuple[tuple[str, int], ...]]
-"""One pod's use of a claim: a flag for pods being deleted, the pod's gang, and the claim's devices. The smallest tuple
-represents the queue of the pod."""
+"""One pod's use of a claim: a flag for a pod being deleted, the pod's gang, and the claim's devices. The smallest tuple
+represents the pod's queue."""
 
 
 class ClaimQueues:
@@ -125,8 +125,8 @@ class LimitedUse:
         self.claims = claims
         self.minimums = minimums
         self.spent: Mapping[str, Sequence[tuple[UsageBudget, float]]] = {}
-        """Maps a queue to its enforced budgets that are used up, with the end of their periods. Only the planner fills
-        this map."""
+        """Maps a queue to its enforced budgets that are used up, with the end of their periods; filled only by the
+        planner."""
         self.used: Used = used or {}
         self._now = 0.0
         self._open: dict[str, list[tuple[UsageWindow, float]]] = {}
@@ -201,7 +201,7 @@ class LimitedUse:
     def over_limit(
         self, queue: str, user: str, asked: Mapping[str, int], now: float, named: Collection[str] = ()
     ) -> Excess | None:
-        """Return the first limit other than a capability, from the queue up to the root, that would be exceeded."""
+        """Return the first limit, apart from capabilities, from the queue up to the root, that would be exceeded."""
         for bounds, new in self._upwards(queue, asked, named):
             found = (
                 self._excess(OVER_USER_LIMIT, bounds, bounds.annotated.per_user, asked, user)
@@ -247,7 +247,7 @@ class LimitedUse:
 
 
 def _bounds(name: str, queue: Queue) -> Bounds | None:
-    """Return the limits of a queue; None if it has none."""
+    """Return the limits of a queue; None for a queue without limits."""
     annotated = limits_of(queue.metadata.annotations)
     capability, unreadable = _capability(tuple(queue.spec.capability.items()))
     return Bounds(name, capability, unreadable, annotated) if capability or unreadable or annotated else None
@@ -257,7 +257,7 @@ def _bounds(name: str, queue: Queue) -> Bounds | None:
 def _capability(quantities: tuple[tuple[str, str | int | float], ...]) -> tuple[Vector, str]:
     """Return a parsed capability, and the error if it cannot be parsed.
 
-    Each change reads all capabilities, so results are cached.
+    Results are cached, because each change of a queue reads all capabilities.
     """
     try:
         return vector(dict(quantities)), ""

@@ -23,8 +23,8 @@ Refusals = dict[str, dict[str, float]]
 Failures = dict[str, tuple[AvoidedNode, ...]]
 """Maps a gang to the nodes on which its members failed."""
 MOST_BYTES: Final = 128 * 1024
-"""Maximum size of the published memory in bytes; larger memory is not published at all, because a ConfigMap may have at
-most 1 MiB."""
+"""Maximum size of the published memory in bytes; larger memory is not published, because a ConfigMap may have at most 1
+MiB."""
 
 
 class Memory(Struct, frozen=True, omit_defaults=True):
@@ -54,7 +54,7 @@ def still_avoided(avoided: Mapping[str, Mapping[str, float]], now: float) -> Ref
 def avoided_after(session: Session) -> Refusals:
     """Return the refusals for the next cycle.
 
-    Placements record the refusals too, but the write of a Placement may fail.
+    Placements also record the refusals, but the write of a Placement may fail.
     """
     found = {key: dict(nodes) for key, nodes in session.inputs.avoided.items()}
     for key, nodes in session.avoided.items():
@@ -87,7 +87,7 @@ def memory_text(memory: Memory) -> dict[str, str]:
 def published_inputs(data: Mapping[str, str]) -> tuple[PublishedInputs, list[str]]:
     """Parse the data of a published ConfigMap; also return a sentence for each unusable value.
 
-    An older extender publishes fewer values; the missing values have their defaults.
+    Values that an older extender does not publish have their defaults.
     """
     problems: list[str] = []
     timing, wrong = timing_of(_decoded(data, TIMING, dict[str, Any], {}, problems))

@@ -15,7 +15,7 @@ class QueuePosition(NamedTuple):
     place: int = 0
     """Position among the waiting gangs of its queue, from 1; 0 if the gang does not wait."""
     expected_start: str | None = None
-    """Expected start (RFC 3339); None if no nodes are reserved or it is not known when they become free."""
+    """Expected start (RFC 3339); None if no nodes are reserved, or the time when they become free is unknown."""
 
 
 def waits(session: Session, gang: GangView) -> bool:
@@ -31,7 +31,7 @@ def waiting(session: Session) -> list[GangView]:
 
 
 def waiting_by_queue(session: Session) -> Counter[str]:
-    """Return the number of gangs that wait in each queue, without child queues; queues without gangs are left out."""
+    """Return the number of waiting gangs of each queue, without child queues; queues without gangs are left out."""
     return Counter(gang.queue for gang in session.snapshot.gangs if waits(session, gang))
 
 

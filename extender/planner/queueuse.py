@@ -16,7 +16,7 @@ K = TypeVar("K", bound=Hashable)
 
 @dataclass(slots=True)
 class Use:
-    """Resources that a queue or gang uses, as vectors by name because the resources of nodes may change."""
+    """Resources that a queue or gang uses, as vectors by name, because the resources of nodes may change."""
 
     staying: Vector = field(default_factory=dict)
     leaving: Vector = field(default_factory=dict)
@@ -41,7 +41,7 @@ class QueueUse:
         self.gangs: dict[str, Use] = {}
         """Maps a gang to its usage; gangs without usage are left out."""
         self.users: dict[tuple[str, str], Use] = {}
-        """Maps a queue and a user to the resources that the user uses there."""
+        """Maps a queue and a user to the resources that the user uses in the queue."""
         self.gpus: dict[tuple[str, str], int] = {}
         """Thousandths of nvidia.com/gpu by queue and node."""
         self.queue_of: dict[str, str] = {}
@@ -55,7 +55,7 @@ class QueueUse:
 
     @property
     def limited(self) -> LimitedUse:
-        """Limits of queues and the usage that counts against them; summed up again only after `limits_changed`."""
+        """Limits of queues and the usage that counts against them; computed again only after `limits_changed`."""
         if self._limited is None:
             self._limited = LimitedUse(Limits(self._known), self.claims, self.minimums)
             for (queue, user), use in self.users.items() if self._limited.limits.bounds else ():
@@ -67,7 +67,7 @@ class QueueUse:
         return self._limited
 
     def limits_changed(self) -> None:
-        """Read the limits of all queues again on the next use, because a limit or the tree of queues has changed."""
+        """Read all limits of queues again on the next use, after a limit or the tree of queues has changed."""
         self._limited = None
 
     def count(
@@ -81,7 +81,7 @@ class QueueUse:
         user: str = "",
         claim: str = "",
     ) -> None:
-        """Add (or subtract) one pod's resources. `queue` and `user` apply only if those of the pod's gang are unknown.
+        """Add (or subtract) one pod's resources. `queue` and `user` apply only if the gang's are unknown.
 
         Devices of a named `claim` are charged in addition to the minResources of the gang.
         """
@@ -97,7 +97,7 @@ class QueueUse:
             self._limited.place(queue, user, change, claim=claim)
 
     def reserve(self, gang: str, floor: Vector, used: Vector) -> None:
-        """Charge a gang whose pods use `used` at least `floor`; without a floor, charge exactly what they use."""
+        """Charge a gang whose pods use `used` at least `floor`; without a floor, charge exactly `used`."""
         before = self.minimums.rest(gang)
         self.minimums.put(gang, floor, used)
         if self._limited is not None and (change := subtract(self.minimums.rest(gang), before)):

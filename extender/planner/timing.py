@@ -1,4 +1,4 @@
-"""Times and limits that the planner's cycles use."""
+"""Times and limits for the planner's cycles."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Final
@@ -17,15 +17,15 @@ Part = Annotated[float, Meta(gt=0, le=1)]
 class Timing(Struct, frozen=True, kw_only=True):
     """Times and limits of one installation, which extender.settings.ExtenderSettings explains.
 
-    In published data, recordings and snapshots, the fields have the names that they have in settings files.
+    In published data, recordings and snapshots, the fields have their names in settings files.
     """
 
     recovery_s: Seconds = field(name="recoveryTimeout", default=30.0)
     """Time after which the members of a partly bound gang are evicted."""
     staleness_grace_s: float = field(name="stalenessGrace", default=60.0)
-    """Time for which a gang may lack lost members before its other members are evicted; negative means forever."""
+    """Time for which a gang may lack lost members before its other members are evicted; negative for no limit."""
     growth_delay_s: Seconds = field(name="growthDelay", default=1.0)
-    """Time from a gang's start until it gets more than its minimum; with 0, it grows at once if capacity is free."""
+    """Time from a gang's start until it may exceed its minimum; with 0, the gang grows at once if capacity is free."""
     longest_notice_s: NoticeSeconds = field(name="longestNotice", default=600.0)
     """Maximum time between an eviction notice and the eviction; with 0, pods get no notice."""
     node_fault_grace_s: Seconds = field(name="nodeFaultGrace", default=30.0)
@@ -35,14 +35,14 @@ class Timing(Struct, frozen=True, kw_only=True):
 
     @property
     def longest_grace_s(self) -> float:
-        """Maximum grace period of a pod that is evicted for another gang, even if the pod's own is longer."""
+        """Maximum grace period of a pod that is evicted for another gang, even if the pod requests a longer one."""
         return max(self.longest_notice_s, DEFAULT_GRACE_S)
 
 
 DEFAULTS: Final = Timing()
 DEADLINE_S: Final = 30.0
 DEADLINE_PER_SLOT_S: Final = 0.1
-"""Seconds per slot that are added to the deadline of a placement: a busy API server creates and binds ten pods a
+"""Seconds per slot added to the deadline of a placement, because a busy API server creates and binds ten pods a
 second."""
 MAX_PLACEMENT_DELAY_S: Final = 600.0
 """Maximum delay before a gang is placed again after its pods were not created in time, or before pods are evicted for
@@ -50,19 +50,20 @@ it again."""
 MOST_SLOTS: Final = 20_000
 """Number of slots above which the deadline of a placement does not grow any further."""
 CLOCKS_S: Final = 60.0
-"""Difference in seconds between the clocks of two machines up to which no clock is assumed to have been set back."""
+"""Maximum difference in seconds between the clocks of two machines; a larger difference means that a clock was set
+back."""
 
 
 def arrival_s(slots: int) -> float:
-    """Return the time in seconds within which the members for this number of slots must be created and bound."""
+    """Return the seconds within which the members for this number of slots must be created and bound."""
     return DEADLINE_S + DEADLINE_PER_SLOT_S * min(slots, MOST_SLOTS)
 
 
 def is_over(until_s: float, now_s: float, most_s: float) -> bool:
     """Return True for a time that has passed or is more than `most_s` ahead.
 
-    Times are set at most `most_s` ahead. A later time means that the clock was set back, so that waiting for it would
-    take too long.
+    Times are set at most `most_s` ahead. A later time means that the clock was set back, so waiting would take too
+    long.
     """
     return not now_s < until_s <= now_s + most_s + CLOCKS_S
 

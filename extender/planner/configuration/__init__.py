@@ -5,7 +5,7 @@ tables and with the registry of actions and plugins. `build` creates actions and
 those whose settings have not changed. `tables` prints the known names for the documentation. `planner.framework.config`
 defines the fields of the file.
 
-The package does no I/O and reads no clock, and it never ignores a name silently. The report lists names that have
-another meaning in Muster or no effect. An unknown name is an error, and all errors are reported at once. The package
-must not import actions or plugins: the caller passes a registry. Start reading at `resolve`.
+The package does no I/O, reads no clock and never ignores a name silently. The report lists names that have another
+meaning in Muster or no effect. An unknown name is an error, and all errors are reported at once. The package must not
+import actions or plugins: the caller passes a registry. Start reading at `resolve`.
 """

@@ -1,4 +1,4 @@
-"""Builder of the actions and plugins of successive configurations, which reuses those with unchanged settings."""
+"""Builder of the actions and plugins of successive configurations; objects with unchanged settings are reused."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +10,7 @@ from extender.planner.framework.session import Session
 
 
 class SwitchedPlugin:
-    """A plugin some of whose hooks are switched off by the configuration."""
+    """A plugin for which the configuration has switched off some hooks."""
 
     def __init__(self, plugin: PlannerPlugin, off: frozenset[str]) -> None:
         self.plugin = plugin
@@ -22,7 +22,7 @@ class SwitchedPlugin:
         return self.plugin.name
 
     def on_session_open(self, session: Session) -> None:
-        """Let the plugin register its functions, then remove those for hooks that are switched off."""
+        """Let the plugin register its functions, then remove the functions for hooks that are switched off."""
         before = [(hook, len(hook.functions)) for hook in map(session.hooks.named, self._off)]
         self.plugin.on_session_open(session)
         for hook, number in before:
@@ -36,9 +36,9 @@ class SwitchedPlugin:
 class Assembly:
     """Builder of successive configurations.
 
-    An action stays the same object as long as it is configured, and a plugin as long as its arguments are the same.
-    Their caches therefore survive a change of the file. A plugin whose arguments have changed is created again; its
-    method `take_over`, if it has one, receives the previous plugin.
+    An action stays the same object as long as it is configured, and a plugin as long as its arguments are the same. The
+    caches of these objects therefore survive a change of the file. A plugin whose arguments have changed is created
+    again; its method `take_over`, if it has one, receives the previous plugin.
     """
 
     def __init__(self, registry: Registry) -> None:
@@ -66,7 +66,7 @@ class Assembly:
     def _build_plugins(
         self, uses: list[PluginUse], errors: list[str]
     ) -> dict[str, tuple[Mapping[str, Any], PlannerPlugin]]:
-        """Return the plugins, created again if their arguments have changed; add invalid arguments to the errors."""
+        """Return the plugins, re-created if their arguments have changed; add invalid arguments to the errors."""
         built = {}
         for use in uses:
             known = self._plugins.get(use.name)
@@ -88,7 +88,7 @@ def examine(text: str, registry: Registry) -> ConfigurationReport:
     resolved = resolve(config, registry)
     errors += resolved.report.errors
     resolved.report.errors = errors
-    if errors:  # findings about the defaults would hide the errors
+    if errors:  # no findings about the defaults, which would hide the errors
         resolved.report.findings = [each for each in resolved.report.findings if _stands_in(each.path, config)]
     Assembly(registry)._build_plugins(resolved.plugins, errors)  # noqa: SLF001 - the same class of this module
     return resolved.report

@@ -1,7 +1,7 @@
 """Names in a configuration that do not belong to a single plugin: actions, arguments, switches and other sections.
 
-Volcano spells some switches `enable…`, others `enabled…`. KAI-Scheduler has inherited some switches from kube-batch,
-but never reads them.
+Volcano spells some switches `enable…` and others `enabled…`. KAI-Scheduler has inherited some switches from kube-batch,
+but never reads these.
 """
 
 from collections.abc import Mapping
@@ -20,11 +20,12 @@ class Name:
     of: str = VOLCANO
     """Project that defines the name."""
     ours: str = ""
-    """The name that Muster uses for the same thing; empty if the names are equal."""
+    """Muster's name for the same action or argument; empty if the names are equal."""
     differs: str = ""
-    """How the meaning in Muster differs, as a sentence without its full stop; empty if there is no difference."""
+    """The difference of the meaning in Muster, as a sentence without its full stop; empty for the same meaning."""
     without: str = ""
-    """The reason why the name has no effect in Muster, as a sentence without its full stop; empty if it has an effect.
+    """The reason why the name has no effect in Muster, as a sentence without its full stop; empty for names with an
+    effect.
     """
     default: Any = None
     """Default value of an argument; None if it cannot be written in a file."""
@@ -36,7 +37,7 @@ class Switch(Name):
 
     default: bool = True
     hooks: tuple[str, ...] = ()
-    """Hooks that the plugin does not get if the switch is off; empty if the switch has no effect."""
+    """Hooks that the plugin does not register if the switch is off; empty if the switch has no effect."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,7 +152,8 @@ SWITCHES: dict[str, Switch] = {
     **_all("disableJobOrder disableJobReady disableTaskOrder disableQueueOrder", _NEVER_READ),
     **_all("disablePreemptable disableReclaimable disablePredicate disableNodeOrder", _NEVER_READ),
 }
-"""Maps a switch to its effect. A switch that is not at its default value removes hooks from the plugin, or is reported.
+"""Maps a switch to its effect. A switch with another value than the default removes hooks from the plugin or is
+reported.
 """
 
 SECTIONS: dict[str, Name] = {

@@ -1,4 +1,4 @@
-"""Comparison of a configuration with the known names and the registry; results in parts to build and a report."""
+"""Comparison of a configuration with the known names and the registry, with the parts to build and a report."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -22,7 +22,7 @@ from extender.planner.framework.registry import ACTION_GROUP, PLUGIN_GROUP, Regi
 
 
 class NameEffect(Enum):
-    """The difference between a name's effect in Muster and in the project that defines it."""
+    """The difference between a name's effects in Muster and in the project that defines the name."""
 
     DIFFERENT = "different"
     NONE = "no effect"
@@ -51,7 +51,7 @@ class ConfigurationReport:
 
     findings: list[Finding] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
-    """Sentences that each name a path in the file; a configuration with errors is not used."""
+    """Errors as sentences with the path in the file; a configuration with errors is not used."""
 
     def differs(self, path: str, name: str, why: str) -> None:
         """Report that a name has another meaning in Muster."""
@@ -62,7 +62,7 @@ class ConfigurationReport:
         self.findings.append(Finding(path, name, NameEffect.NONE, why))
 
     def unknown(self, path: str, what: str, name: str, valid: Iterable[str], *, later: bool = False) -> None:
-        """Report an unknown name; `later` means that a package installed since this process started defines it."""
+        """Report an unknown name; with `later`, a package that was installed since this process started defines it."""
         known = ", ".join(sorted(valid)) or "none"
         more = f"; {INSTALLED_LATER}" if later else ""
         self.errors.append(f"{path}: there is no {what} {name!r}; valid {what}s: {known}{more}")
@@ -81,11 +81,11 @@ class ConfigurationReport:
 INSTALLED_LATER = "the package was installed after this process started: restart the process"
 ENQUEUE, GANG = "enqueue", "gang"
 CONSTRAINTS = ("predicates", "dynamicresources", "topology")
-"""Plugins that enforce requirements of pods and gangs; every configuration has them."""
+"""Plugins that enforce requirements of pods and gangs, and are in every configuration."""
 _VOTES = frozenset({"job_enqueueable", "job_enqueued"})
 _REQUIRED = "the plugin is always active: requirements of pods and gangs hold under every configuration"
 _CONSTRAINING = frozenset({"pre_predicate", "predicate", "neighbour_predicate", "subset_nodes", "closest_domain"})
-"""Hooks of these plugins that no switch removes."""
+"""Hooks of the constraint plugins that no switch can remove."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class Resolved:
 
 
 def resolve(config: SchedulerConfig, registry: Registry) -> Resolved:
-    """Return the parts to build, in order, and the report. Each plugin checks its own arguments."""
+    """Return the parts to build, in order, and the report; each plugin checks its own arguments later."""
     found = Resolved()
     _actions(config, registry, found)
     for number, tier in enumerate(config.tiers):
@@ -187,7 +187,7 @@ def _plugin(option: PluginOption, path: str, registry: Registry, found: Resolved
 def _arguments(
     option: PluginOption, known: KnownPlugin, path: str, report: ConfigurationReport, *, there: bool
 ) -> dict[str, Any]:
-    """Return the arguments to pass to the plugin. The plugin itself rejects unknown arguments."""
+    """Return the arguments to pass to the plugin, which itself rejects unknown arguments."""
     result = {}
     for name, value in option.arguments.items():
         argument, where = known.argument(name), f"{path}.arguments.{name}"
@@ -271,7 +271,7 @@ def _flat(content: Any, prefix: str = "") -> list[str]:
 
 
 def _action_arguments(content: Any, registry: Registry, report: ConfigurationReport) -> None:
-    """Report Volcano's arguments of actions; none has an effect."""
+    """Report Volcano's arguments of actions, which have no effect."""
     for number, item in enumerate(content if isinstance(content, list) else []):
         path = f"configurations[{number}]"
         fields = item if isinstance(item, dict) else {}

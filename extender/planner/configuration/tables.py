@@ -52,7 +52,7 @@ def tables(registry: Registry) -> dict[str, DocumentedTable]:
 
 
 def hook_table() -> DocumentedTable:
-    """Return a table with one row per hook: the question, the function of its Protocol, and the rule."""
+    """Return a table with one row per hook: its question, the function of its Protocol, and its rule."""
     rows = []
     for each in fields(Hooks):
         function = HOOKS[each.name]
@@ -63,7 +63,7 @@ def hook_table() -> DocumentedTable:
 
 
 def _names(known: Mapping[str, Name], there: Mapping[str, object]) -> Iterator[tuple[str, ...]]:
-    """Yield each known action or plugin with its difference in Muster, then those that only Muster has."""
+    """Yield each known action or plugin with its difference in Muster, then the actions and plugins only in Muster."""
     for name, each in known.items():
         same = (each.ours or name) in there
         yield f"`{name}`", each.of, (each.differs or _as_in(each)) if same else f"{_WITHOUT}{each.without}"

@@ -6,8 +6,8 @@ the devices of every node, and the kinds to which each device belongs. `rows` co
 devices become resources of a node, like cpu, and claims become requests. `needs` computes the sum of all claims of a
 pod.
 
-The package never estimates: a demand that cannot be counted exactly is left out and reported by name. Only
-kube-scheduler, which allocates all devices, checks such a demand. The package does no I/O and reads no clock. It
+The package never estimates: a demand that cannot be counted exactly is left out and reported by name. kube-scheduler,
+which allocates all devices, checks the uncounted demands. The package does no I/O and reads no clock. The package
 imports muster.api and muster.resources, and from the extender only `planner.reasons`. Start reading at `rows`, which
 explains the idea.
 """

@@ -2,12 +2,12 @@
 
 The interpreter is CEL's own implementation in C++ (cel-expr-python); an evaluation takes a few microseconds.
 Expressions that use Kubernetes' libraries for sets, lists or addresses do not compile and are unsupported; expensive
-expressions are unsupported too.
+expressions are unsupported, too.
 
 An expression depends only on the attributes and capacities that it names. Results are therefore cached by the
-expression and these values, not by device. A thousand devices that differ only in their serial number cost one
-evaluation. Tenants write the expressions, so these must not be able to slow down the planner. Patterns are matched by
-re2 in time proportional to the text, and rejected expressions are cached.
+expression and these values instead of by device: a thousand devices that differ only in their serial number cost one
+evaluation. Expressions are written by tenants, so they must not be able to slow down the planner. Patterns are matched
+by re2 in time proportional to the text, and rejected expressions are cached.
 """
 
 from collections.abc import Hashable, Mapping
@@ -23,10 +23,10 @@ from muster.api.kubernetes.devices import Device
 MOST_CHARS = 10 * 1024
 """Maximum length of an expression, as in the API."""
 MOST_AMPLIFIED_CHARS, MOST_AMPLIFIERS = 2048, 2
-"""Maximum length of an expression that contains loops, and maximum number of its loops. The limits are lower because
+"""Maximum length of an expression that contains loops, and maximum number of its loops. Both limits are low, because
 loops cost more than linear time."""
 MOST_ANSWERS = 8192
-"""Maximum number of cached results of an expression. If an expression distinguishes more devices, it is left to
+"""Maximum number of cached results of an expression. An expression that distinguishes more devices is left to
 kube-scheduler."""
 _AMPLIFIERS = re2.compile(
     r"\b(all|exists|exists_one|existsOne|map|filter|transform\w*|sortBy|bind|replace|join|format|split)\s*\("
@@ -44,7 +44,7 @@ Mention = tuple[str, str | None, str | None]
 
 
 class UnsupportedError(ValueError):
-    """Raised for an expression that only kube-scheduler can evaluate; the message gives users the reason."""
+    """Raised for an expression that only kube-scheduler can evaluate; the message is the reason for users."""
 
 
 class Selector:
@@ -75,7 +75,7 @@ class Selector:
         return answer
 
     def drop_answers(self) -> None:
-        """Drop the cached results. Results for deleted devices would otherwise count towards `MOST_ANSWERS`."""
+        """Drop the cached results, because results for deleted devices count towards `MOST_ANSWERS`."""
         self._answers.clear()
 
     def _evaluate(self, driver: str, device: Device) -> bool:
@@ -104,7 +104,7 @@ def selector(expression: str) -> Selector:
 def _compiled(expression: str) -> Selector | str:
     """Compile an expression and return its selector, or the reason why it is rejected.
 
-    Rejections are cached, because otherwise each cycle would compile the expression again.
+    Rejections are cached, so that not every cycle compiles the expression again.
     """
     try:
         return Selector(expression)

@@ -1,11 +1,11 @@
 """Demand of a claim: the number of devices of each kind, and descriptions of the demands that cannot be counted.
 
 Requests with the same class, selectors and tolerations request devices of the same kind. A request wants a number of
-devices of a kind (`ExactCount`), all devices of a node (`All`), or administrative access. Administrative access
-(`adminAccess`) does not take a device away from other users. A request with `firstAvailable` can be counted if each of
-its alternatives is a single device. Its kind contains all devices that satisfy any of the alternatives. Devices that
-must have the same value of an attribute can be counted if, on every node, all devices of their kinds have the same
-value.
+devices of a kind (`ExactCount`), all devices of a node (`All`), or administrative access. With administrative access
+(`adminAccess`), the device remains available to other users. A request with `firstAvailable` can be counted if each of
+its alternatives is a single device. The kind of such a request contains all devices that satisfy any of the
+alternatives. Devices that must have the same value of an attribute can be counted if, on every node, all devices of
+their kinds have the same value.
 """
 
 from collections.abc import Iterable, Mapping
@@ -115,7 +115,7 @@ class DeviceKind:
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """Names of the kind's device classes."""
+        """Names of the device classes in the kind's alternatives."""
         return tuple(wanted.device_class for wanted in self.alternatives)
 
     @property
@@ -200,7 +200,7 @@ def _selector_chars(request: DeviceRequest) -> int:
 def _read_device_request(
     request: DeviceRequest, attributes: tuple[str, ...]
 ) -> tuple[DeviceKind, int, ExactDeviceRequest | None] | str:
-    """Return the request's kind, its number of devices (0: all), and the exact request; or why it is not counted."""
+    """Return the request's kind, number of devices (0: all) and exact request; or the reason why it is not counted."""
     exact = request.exactly
     if exact is not None:
         why = _countable(exact)
@@ -257,6 +257,6 @@ def _alike(
 def _concerns(constraint: DeviceConstraint, request: str) -> bool:
     """Return True if the constraint applies to the request.
 
-    A constraint names requests or their alternatives; a constraint that names none applies to all requests.
+    A constraint names requests or alternatives; a constraint without names applies to all requests.
     """
     return not constraint.requests or any(each.partition("/")[0] == request for each in constraint.requests)

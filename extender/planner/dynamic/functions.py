@@ -1,8 +1,7 @@
-"""Environment of CEL expressions: the interpreter, with Kubernetes' functions on quantities and semantic versions.
+"""Environment of CEL expressions: the interpreter with Kubernetes' functions for quantities and semantic versions.
 
-The interpreter represents a quantity or version as a map with a single string. Equal values have equal maps. Of the API
-server's functions on quantities and semantic versions, only those that are used in selectors exist here. An expression
-that uses another function does not compile.
+The interpreter represents a quantity or version as a map with a single string. Equal values have equal maps. The module
+has only the API server's functions that selectors use. An expression with another function does not compile.
 """
 
 import re
@@ -106,7 +105,7 @@ def _precedence(text: str) -> tuple[Release, bool, tuple[tuple[bool, int, str], 
 
 @lru_cache(maxsize=1)
 def environment() -> Any:
-    """Create the environment of expressions once: a device, and functions on quantities and versions."""
+    """Create the environment of expressions once: a device, and functions for quantities and versions."""
     from cel_expr_python import cel  # noqa: PLC0415 - 10 MiB that most clusters never need
     from cel_expr_python.ext import ext_bindings, ext_optional, ext_strings  # noqa: PLC0415 - as above
 

@@ -1,7 +1,7 @@
 """The devices of every node, read from the ResourceSlices that drivers publish, and the kinds of each device.
 
 A device is counted if it is a whole device, belongs to one node, and is in a complete pool (`planner.dynamic.pools`). A
-kind that also matches devices that are partial, shared, or accessible from several nodes is not counted (`unseen`).
+kind that also matches partial devices, shared devices, or devices of several nodes is not counted (`unseen`).
 """
 
 from collections import Counter
@@ -73,7 +73,7 @@ class Inventory:
             self.classes[name] = new
         bare = kind_of_class(name)
         if old is None and new is not None:
-            self._wanted.setdefault(bare, Counter())[""] += 1  # the devices of the kind are found below
+            self._wanted.setdefault(bare, Counter())[""] += 1  # the kind's devices are determined below
         elif old is not None and new is None:
             self.uncount(bare)
         self.extended = _extended(self.classes.values())
@@ -85,7 +85,7 @@ class Inventory:
         return set(self._of_node)
 
     def want(self, kind: DeviceKind, namespace: str = "", *, whole: bool = False) -> None:
-        """Register a request for devices of this kind; `whole` means that it requests all such devices of a node.
+        """Register a request for devices of this kind; `whole` is true for all devices of a node.
 
         The kind is kept until `uncount` has been called once for each request.
         """
@@ -211,7 +211,7 @@ class Inventory:
         if entries:
             self._entries[pool] = entries
         self._count(entries.values(), 1)
-        for kind in again:  # with fewer devices, the expression may be within the limit
+        for kind in again:  # with fewer devices, an expression may be within its limit
             self._mark(kind)
         return {entry.node for entry in (*before.values(), *entries.values()) if entry.node}
 
@@ -252,18 +252,18 @@ class Inventory:
         return why is not None and why.code == reasons.devices.too_many_kinds.code
 
     def _most_crowded(self, kind: DeviceKind) -> DeviceKind:
-        """Return the kind that is not counted any more so that `kind` is; `kind` itself if it has no lesser claim.
+        """Return the kind that is no longer counted in favour of `kind`, or `kind` if its namespaces have the most.
 
-        The namespaces with the most kinds lose their newest ones, so that no namespace can use up the limit.
+        The namespaces with the most kinds lose their newest kinds, so that no namespace can use up the limit.
         """
         share = self._shares()
         newest = max(reversed(self._bits), key=share)
         return newest if share(newest) > share(kind) + 1 else kind
 
     def _shares(self) -> Callable[[DeviceKind], int]:
-        """Return a function from a kind to the counted kinds of its namespace; the namespace with the fewest decides.
+        """Return a function from a kind to the lowest number of counted kinds among its namespaces.
 
-        Kinds of device classes have 0.
+        The number is 0 for kinds of device classes.
         """
         counts = Counter(namespace for each in self._bits for namespace in self._wanted[each] if namespace)
         return lambda kind: min(counts[namespace] for namespace in self._wanted[kind])

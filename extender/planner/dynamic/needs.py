@@ -19,20 +19,20 @@ from muster.resources.vector import unit
 class SharedClaim:
     """A claim that several pods may use.
 
-    Until devices are allocated to the claim, the first pod that uses it determines its node.
+    Until devices are allocated to the claim, the first pod that uses the claim determines its node.
     """
 
     key: str
     """Namespace and name of the claim, as `namespace/name`."""
     rows: tuple[tuple[str, int], ...]
-    """Resources that the claim takes on its node, no matter how many pods use it."""
+    """Resources that the claim takes on its node, regardless of the number of its pods."""
     grouped: bool = False
     """True if native PodGroups share the claim; each group then counts as one user."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimNeeds:
-    """The needs of all claims of a pod together. Equal needs have equal keys; a pod without claims has an empty key."""
+    """The sum of the needs of a pod's claims. Equal needs have equal keys; a pod without claims has an empty key."""
 
     rows: tuple[tuple[str, int], ...] = ()
     """Resources that the pod's claims take from its node, in addition to its containers' requests."""
@@ -42,7 +42,7 @@ class ClaimNeeds:
     """Resources that must exist on the node, whether they are in use or not."""
     shared: tuple[SharedClaim, ...] = ()
     named: tuple[SharedClaim, ...] = ()
-    """All claims that the pod names and that other pods may use too, with or without devices. The devices of these
+    """All claims that the pod names and that other pods may use, too, with or without devices. The devices of these
     claims are charged to queues."""
     nodes: tuple[NodeSelector, ...] = ()
     """Node selectors of the devices that are already allocated to the pod's claims."""
@@ -51,7 +51,7 @@ class ClaimNeeds:
     of_group: tuple[str, ...] = ()
     """Claims of the pod's native PodGroup, if the pod is placed by Muster's kube-scheduler.
 
-    Muster's kube-scheduler does not allocate such claims unless its feature gates for groups are enabled."""
+    Muster's kube-scheduler allocates claims of groups only if its feature gates for groups are enabled."""
     unseen: tuple[str, ...] = ()
     """Descriptions of demands that Muster does not count and only kube-scheduler checks."""
     shown: tuple[tuple[str, int], ...] = field(default=(), compare=False)
@@ -124,7 +124,7 @@ class Sums:
             self.nodes.append(nodes)
 
     def share(self, key: str, demand: DeviceDemand, *, grouped: bool = False) -> None:
-        """Add a claim that other pods may use too, and to which no devices are allocated yet."""
+        """Add a claim without allocated devices that other pods may use, too."""
         rows = tuple(sorted(self._asked(demand, f"claim {key}").items()))
         self._shared.append(SharedClaim(key, rows, grouped))
         self._named.append(self._shared[-1])
@@ -132,7 +132,7 @@ class Sums:
     def share_devices(
         self, key: str, devices: Iterable[DeviceId], nodes: NodeSelector | None, *, grouped: bool = False
     ) -> None:
-        """Add a claim that other pods may use too, with the devices that are allocated to it."""
+        """Add a claim with its allocated devices that other pods may use, too."""
         self._named.append(SharedClaim(key, tuple(sorted(self._inventory.used(devices).items())), grouped))
         if nodes is not None:
             self.nodes.append(nodes)
@@ -140,7 +140,7 @@ class Sums:
     def extend(self, resource: str, kind: DeviceKind, amount: int) -> None:
         """Add an extended resource that represents devices of a class.
 
-        The pod's requests already contain its quantity.
+        The pod's requests already contain the quantity of the resource.
         """
         if why := self._inventory.unseen(kind):
             self.replaced.append(resource)

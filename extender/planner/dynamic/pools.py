@@ -1,7 +1,7 @@
-"""Pools of devices as kube-scheduler sees them: only complete pools, with the taints that administrators' rules add.
+"""Pools of devices by kube-scheduler's rules: only complete pools, with the taints of administrators' rules.
 
 A pool consists of the slices of its newest generation, provided that all of them exist and no two devices have the same
-name. Other pools are treated as empty, because kube-scheduler allocates none of their devices.
+name. All other pools are treated as empty, because kube-scheduler allocates none of their devices.
 
 kube-scheduler allocates no device to a request that does not tolerate the device's taints. Taints come from the slice
 and from rules of the kind DeviceTaintRule. The control plane evicts the users of devices with a NoExecute taint.
@@ -29,7 +29,7 @@ class TaintRules:
         self._rules: dict[str, DeviceTaintRule] = {}
 
     def update_rule(self, name: str, new: DeviceTaintRule | None) -> Callable[[PoolId], bool]:
-        """Add, replace or (with None) remove a rule; return a predicate for the pools that it may have changed."""
+        """Add, replace or (with None) remove a rule; return a predicate for the pools with possible changes."""
         old = self._rules.pop(name, None)
         if new is not None:
             self._rules[name] = new
@@ -48,7 +48,7 @@ class TaintRules:
 def _may_taint(rule: DeviceTaintRule, pool: PoolId) -> bool:
     """Return True if the rule may select devices of the pool.
 
-    A rule without a selector selects no device; an empty selector selects all.
+    A rule without a selector selects no device; an empty selector selects all devices.
     """
     chosen = rule.spec.device_selector
     return chosen is not None and chosen.driver in {None, pool[0]} and chosen.pool in {None, pool[1]}
@@ -66,7 +66,7 @@ class Entry:
     driver: str
     device: Device
     node: str
-    """Name of the device's node; empty if it does not belong to exactly one node."""
+    """Name of the device's node; empty if the device does not belong to exactly one node."""
     pattern: Pattern = 0
 
     @property

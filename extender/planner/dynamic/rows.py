@@ -1,16 +1,16 @@
-"""Devices represented as resources of a node, so that they are counted by adding and comparing numbers.
+"""Devices represented as resources of a node, so that counting devices means adding and comparing numbers.
 
 Each kind of device is a resource: a node has one unit for each matching device, and a request for two devices takes two
-units. With this rule alone, a device that belongs to two kinds, such as "any GPU" and "a GPU with 80 GB", would be
-counted twice. Therefore a request takes units from every resource that includes all devices of the requested kind. For
+units. Without a further rule, a device that belongs to two kinds, such as "any GPU" and "a GPU with 80 GB", would be
+counted twice. A request therefore takes units from every resource that includes all devices of the requested kind. For
 example, a request for a large GPU also takes one unit of the resource for any GPU. By Hall's theorem, all requests can
 be served if and only if each union of kinds has enough devices for the requests within it. If kinds overlap and neither
-includes the other, their union is therefore an additional resource. All code that handles resources then works for
-devices too: free capacity, victims, reservations, queues and scale-up requests.
+includes the other, their union is therefore an additional resource. As a result, all code for resources also works for
+devices: free capacity, victims, reservations, queues and scale-up requests.
 
-A request with allocation mode `All` wants all devices of a kind on a node, regardless of their number. Such requests
-have a separate resource: a node with such devices has `WHOLE` units of it, and each user of a single device takes one
-unit. All `WHOLE` units are therefore free only as long as no device is in use.
+A request with allocation mode `All` wants all devices of a kind on a node, regardless of their number. Requests with
+this mode have a separate resource: a node with devices of the kind has `WHOLE` units of the resource, and each user of
+a single device takes one unit. All `WHOLE` units are therefore free only as long as no device is in use.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -21,10 +21,9 @@ from extender.planner.dynamic.claims import DeviceKind
 from muster.resources.vector import unit
 
 WHOLE = 1 << 20
-"""Units of a separate resource that a request for all devices of a kind takes; larger than the number of devices on any
-node."""
+"""Units of a separate resource that a request for all devices of a kind takes; more than any node has devices."""
 MOST_UNIONS = 64
-"""Maximum number of unions of kinds. Further unions are not counted, and only kube-scheduler finds their shortages."""
+"""Maximum number of unions of kinds. Further unions are not counted, so only kube-scheduler detects their shortages."""
 Pattern = int
 """The kinds of a device as a bit mask, one bit per kind."""
 
@@ -97,7 +96,7 @@ def rows_of(
 
 
 def _unions(masks: list[Pattern], patterns: Collection[Pattern]) -> Iterator[Pattern]:
-    """Yield the unions of overlapping kinds of which neither includes the other, and the unions of such unions."""
+    """Yield the unions of kinds that overlap without inclusion, and the unions of these unions."""
     known = dict.fromkeys(masks)
     sets = {mask: frozenset(each for each in patterns if each & mask) for mask in masks}
     todo = list(masks)

@@ -1,8 +1,8 @@
 """Resources that each queue and its descendants use and wait for, updated by the decisions of a cycle.
 
 `allocated` is compared with shares, and excludes pods that are being deleted. `used` is compared with limits, and
-includes such pods until they are gone. `committed` is what a queue uses or is guaranteed, whichever is more; other
-queues cannot get it.
+includes pods that are being deleted until they are gone. `committed` is the larger of a queue's usage and guarantee,
+which other queues cannot get.
 """
 
 from collections import Counter
@@ -37,7 +37,7 @@ class Allocations:
     """The part of `allocated` that is used by gangs that cannot be evicted (`state.guards`)."""
     request: Amounts
     left: frozenset[tuple[str, str]] = frozenset()
-    """Pairs of a claim and a queue, where all pods of the queue that use the claim are to be evicted."""
+    """Pairs of a claim and a queue in which all pods that use the claim are to be evicted."""
     committed: Amounts = field(init=False)
     versions: list[int] = field(init=False)
     """A version number for each queue, which grows with every change of the queue's resources."""
@@ -60,8 +60,8 @@ class Allocations:
     ) -> None:
         """Add these resources to a queue and all queues above it; with sign -1, subtract them.
 
-        With `others`, the amounts are the devices of a claim that the queues `others` use too. These devices are not
-        added to common ancestors of the queues, because the ancestors already include them.
+        With `others`, the amounts are the devices of a claim that the queues `others` also use. Common ancestors of
+        these queues already include the devices, so the devices are not added again.
         """
         chain = self._chain(row, others and others.used)
         for each in chain:
@@ -84,7 +84,7 @@ class Allocations:
         return [each for each in self.tree.chains[row] if each not in known]
 
     def growth(self, row: int, amounts: Amounts, new: Iterable[Sharing] = ()) -> list[tuple[int, Amounts]]:
-        """Return the growth of `committed`, for the queue in `row` and each queue above, if it got these resources.
+        """Return the growth of `committed`, for the queue in `row` and each queue above, with these added resources.
 
         The resources include the devices of `new` claims, which other queues may already use.
         """
@@ -101,7 +101,7 @@ class Allocations:
         return result
 
     def _inside(self, row: int) -> Amounts:
-        """Return the sum of the amounts committed to the queue's children and the usage of its own pods."""
+        """Return the sum of the children's committed amounts and the usage of the queue's own pods."""
         children = list(self.tree.children[row])
         inside: Amounts = self.used[row] - self.used[children].sum(axis=0) + self.committed[children].sum(axis=0)
         return inside
@@ -133,7 +133,7 @@ def _awaited(snapshot: Snapshot, tree: QueueTree) -> tuple[list[tuple[int, Amoun
     """Return the resources of pods that are to be evicted, by the rows of their queues.
 
     The second result has the pairs of a claim and a queue in which only pods that are to be evicted use the claim.
-    Members that are moved are left out, because their new slots count for the queue once they have left.
+    Moved members are left out, because their new slots count for the queue after the eviction.
     """
     if not snapshot.awaited:
         return [], set()
@@ -161,7 +161,7 @@ def _awaited(snapshot: Snapshot, tree: QueueTree) -> tuple[list[tuple[int, Amoun
 def _add_left_behind(snapshot: Snapshot, tree: QueueTree, fixed: Amounts) -> None:
     """Add the usage of gangs whose PodGroup has been deleted.
 
-    This usage counts as fixed, because Muster cannot evict the pods of such gangs.
+    The usage counts as fixed, because Muster cannot evict the pods of gangs without a PodGroup.
     """
     for key, queue in snapshot.left_behind.items():
         if (use := snapshot.gang_use.get(key)) is not None:
@@ -173,7 +173,7 @@ _SUMS = 10
 
 
 class Accounts:
-    """Computes the allocations of snapshots, at a cost proportional to the gangs that changed since the last one."""
+    """Computation of snapshots' allocations, at a cost proportional to the number of changed gangs."""
 
     def __init__(self) -> None:
         self._tree: QueueTree | None = None
@@ -182,7 +182,7 @@ class Accounts:
         self._waiting: dict[str, _Waiting] = {}
         self._sums: dict[str, Shares] = {}
         self._usable: tuple[int, NDArray[np.bool_]] = (0, np.zeros(0, dtype=np.bool_))
-        """Generation of the nodes, and the mask of usable nodes; only nodes that have changed are checked again."""
+        """Generation of the nodes, and the mask of usable nodes; only changed nodes are checked again."""
 
     def allocations(self, snapshot: Snapshot) -> Allocations:
         """Return the allocations of a snapshot."""
@@ -250,7 +250,7 @@ class Accounts:
 
     def _total(self, snapshot: Snapshot) -> Amounts:
         generation, known = self._usable
-        if generation > snapshot.generation:  # nodes of another cluster
+        if generation > snapshot.generation:  # the snapshot is of another cluster
             generation, known = 0, known[:0]
         if generation != snapshot.generation:
             known = widened(known, len(snapshot.nodes) - len(known))
@@ -268,7 +268,7 @@ def _usable(node: Node | None) -> bool:
 def _waits_for(snapshot: Snapshot, gang: GangView) -> Shares:
     """Return the requests of the gang's open slots.
 
-    A gang that may not use its queue has no such requests. Placed slots already count as used.
+    A gang that may not use its queue has no requests. Placed slots already count as used.
     """
     if gang.active or gang.key in snapshot.barred or gang.group.status.phase == "Completed":
         return np.zeros(snapshot.free.shape[0], dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Usage budgets of queues: the usage of each queue in the current period, and the enforced budgets that are used up."""
+"""Usage budgets of queues: usage in the current period, and enforced budgets that are used up."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ class BudgetUsage:
     ratios: Mapping[UsageBudget, float]
     """Maps a budget whose usage is known to the fraction that is used."""
     known: bool
-    """False if the usage is unknown or implausible. Budgets are then not enforced, unless `left_out` is true."""
+    """False if the usage is unknown or implausible, so that budgets are enforced only if `left_out` is true."""
     enforced: bool
     left_out: bool = False
     """True if the published data had no space for this queue's usage, so that its budgets cannot be checked."""
@@ -29,7 +29,7 @@ class BudgetUsage:
 def spent_budgets(
     snapshot: Snapshot, now: float, usage: PublishedUsage | None
 ) -> dict[str, list[tuple[UsageBudget, float]]]:
-    """Return the enforced budgets that are used up, by queue, with the end of their periods, the latest end first.
+    """Return each queue's enforced budgets that are used up, with the end of their periods, the latest end first.
 
     For queues whose usage was left out of the published data, the end of the period is infinite.
     """
@@ -44,7 +44,7 @@ def spent_budgets(
 
 
 def budgets_of(snapshot: Snapshot, now: float, usage: PublishedUsage | None) -> dict[str, BudgetUsage]:
-    """Return the usage of all queues that have a budget: the usage in the history, and the usage since then."""
+    """Return the usage of all queues with a budget: the recorded usage, and the usage since the last record."""
     annotated = ((name, bounds.annotated) for name, bounds in snapshot.limited.limits.bounds.items())
     budgets = {name: limits for name, limits in annotated if limits.budgets}
     if not budgets:

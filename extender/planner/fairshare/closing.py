@@ -1,7 +1,7 @@
 """Sizes of workloads in queues that are Closing or Closed: finished pods are replaced, but no workload may grow.
 
-The size of a workload is the number of its pods when the planner first sees that the queue is closed. A restart of the
-planner resets the size. While a workload is updated, pods of its new gang may start before the pods of its old gang
+The size of a workload is the number of its pods when the planner first observes that the queue is closed. A restart of
+the planner resets the size. While a workload is updated, pods of its new gang may start before the pods of its old gang
 have ended.
 """
 
@@ -21,7 +21,7 @@ _Workload = tuple[str, str]
 
 
 class ClosingSizes:
-    """The number of pods that workloads in closed queues may still get, including the tentative changes of a cycle."""
+    """The number of pods that workloads in closed queues may add, including the tentative changes of a cycle."""
 
     def __init__(self) -> None:
         self._sizes: dict[_Workload, int] = {}
@@ -40,7 +40,7 @@ class ClosingSizes:
             if gang.queue in self._states:
                 key, ended = _workload(gang), sum(len(each.taken) - each.alive for each in gang.pod_sets)
                 running[key] += sum(each.alive for each in gang.pod_sets) + snapshot.placed.get(gang.key, 0)
-                if gang.group.status.phase not in {"", "Pending"}:  # it was admitted
+                if gang.group.status.phase not in {"", "Pending"}:  # the gang was admitted
                     sizes[key] += sum(max(each.replicas, len(each.taken | each.waiting)) for each in gang.pod_sets)
                     sizes[key] -= ended
                 if gang.has_pods:
@@ -50,7 +50,7 @@ class ClosingSizes:
         self._left = {key: size + extra.get(key, 0) - running[key] for key, size in self._sizes.items()}
 
     def count(self, gang: GangView, pods: int) -> None:
-        """Count pods that a gang gets in a tentative placement; a negative number means pods that the gang loses."""
+        """Count a gang's pods in a tentative placement; a negative number subtracts pods."""
         if gang.queue in self._states and (key := _workload(gang)) in self._left:
             self._left[key] -= pods
 

@@ -1,14 +1,14 @@
 """Division of one resource among the queues of one parent, by KAI-Scheduler's formulas (resource_division.go).
 
 Every queue first gets its quota (`deserved`), limited by its demand. The rest is divided by weight and in whole units
-among the queues of the highest priority that want more, then among the queues of the next priority. The setting
-`rounding` selects one of two ways:
+among the queues of the highest priority with unmet demand, then among the queues of the next priority. The setting
+`rounding` selects one of two methods:
 
-* `kai` computes the same numbers as KAI-Scheduler, including its quirks. Quotas that exceed the total are given in
-  full. Units that remain after rounding are distributed once all priorities have been processed, so queues of a lower
-  priority may get units that a higher priority wanted. A queue may therefore get more than it requested.
-* `exact` never distributes more than exists or is requested, and serves one priority completely before the next one.
-  Quotas that exceed the total are reduced in proportion, guarantees last.
+* `kai` computes the same numbers as KAI-Scheduler, including its quirks. Quotas are met in full even if their sum
+  exceeds the total. Units that remain after rounding are distributed once all priorities have been processed, so queues
+  of a lower priority may get units that a higher priority requested. A queue may therefore get more than it requested.
+* `exact` never distributes more than exists or is requested, and serves one priority completely before the next
+  priority. Quotas whose sum exceeds the total are reduced in proportion, guarantees last.
 """
 
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ class QueueClaim:
     guarantee: float = 0.0
     """The part of the queue's quota that is reduced last if the quotas exceed the total."""
     born: tuple[str, str] = ("", "")
-    """Creation time and name of the queue; if two claims are otherwise equal, the older queue gets the unit."""
+    """Creation time and name of the queue; of two otherwise equal claims, the older queue's claim gets the unit."""
 
     @property
     def requestable(self) -> float:
@@ -105,7 +105,7 @@ def _kai_round(
     fractions: dict[int, float],
     usage_weight: float,
 ) -> tuple[float, bool]:
-    """Distribute one round. Return the remaining amount, and True if a claim needed less than its part of the round."""
+    """Distribute one round; return the remaining amount, and True if a claim needed less than its part."""
     unsatisfied = [index for index in bucket if fair[index] < claims[index].requestable]
     pulls = _pulls(claims, unsatisfied, usage_weight)
     pull = fsum(pulls.values())
@@ -145,13 +145,13 @@ def _exact(total: float, claims: Sequence[QueueClaim], usage_weight: float) -> l
             for index, amount in given.items():
                 fair[index] += amount
                 wants[index] -= amount
-            # claims with weight 0 because of past usage get the remaining units
+            # claims with weight 0 because of past usage get the rest
             hungry = [index for index in hungry if wants[index] > 0 and pulls[index] == 0 and claims[index].weight]
     return fair
 
 
 def _shrunk(total: float, claims: Sequence[QueueClaim], quotas: list[float]) -> list[float]:
-    """Return the quotas, which are reduced if their sum exceeds the total amount of the resource.
+    """Return the quotas, reduced if their sum exceeds the total amount of the resource.
 
     Guarantees are met first. The rest of the resource is divided in proportion to the parts of the quotas that exceed
     the guarantees.

@@ -1,9 +1,9 @@
 """Order of queues, each with its best gang, as a sort key by KAI-Scheduler's eight rules (queue_order.go).
 
-By rule 1, queues within their fair share come first. By rule 2, queues that would stay within what they deserve come
-first. By rule 3, the queue with the higher priority comes first. By rule 4, queues that use a resource of which they
-have no share come last. By rules 5 to 7, the queue with the smaller value comes first: the dominant share including the
-gang, the dominant share without the gang, and the fair share. By rule 8, the older queue comes first.
+Rule 1 puts queues within their fair share first. Rule 2 puts queues first that stay within their deserved resources.
+Rule 3 puts the queue with the higher priority first. Rule 4 puts queues last that use a resource without having a share
+of it. Rules 5 to 7 put the queue with the smaller value first: the dominant share including the gang, the dominant
+share without the gang, and the fair share. Rule 8 puts the older queue first.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ NO_SHARE = 1000.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Weight:
-    """Sort key for the last two rules: a queue whose share is larger in no resource comes first, then the older queue.
+    """Sort key for the last two rules: the queue without any larger share comes first, then the older queue.
 
     Queues that were created at the same time are sorted by name.
     """
@@ -83,7 +83,7 @@ def key_of(queue: WeighedQueue, wanted: Row) -> Key:
 
 
 def dominant(allocated: Row, share: Row, total: Row) -> float:
-    """Return the dominant share of a queue: the largest fraction of its share that it uses of any resource."""
+    """Return the dominant share of a queue: the largest used fraction of its share of any resource."""
     most = 0.0
     for has, may, whole in zip(allocated, share, total, strict=True):
         if has:

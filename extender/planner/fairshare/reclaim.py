@@ -1,26 +1,25 @@
 """Rules for reclaiming resources from other queues.
 
-The rules are KAI-Scheduler's (reclaimable/), plus a comparison that prevents endless cycles.
-
-A reclaim is checked for each chunk (pods that are evicted together). The check uses the losing queue's allocation
-*before* the eviction of the chunk. Evicting a whole gang may therefore take the queue below its share. Then the
-resulting allocations of the queues are compared.
+The rules follow KAI-Scheduler (reclaimable/), and add a comparison that prevents endless cycles. A reclaim is checked
+for each chunk (pods that are evicted together). The check uses the losing queue's allocation *before* the eviction of
+the chunk, so the eviction of a whole gang may take the queue below its share. The resulting allocations of the queues
+are then compared.
 
 KAI-Scheduler compares the gaining queue with the losing queues at every level of the tree (`strict`). With this
 comparison, two queues can reclaim from each other endlessly. Therefore, by default, a reclaim is accepted in only one
 of two cases:
 
-* Afterwards, the gaining queue has at most what it deserves, at each level: the resources are `owed` to the queue.
-  Evicting a whole gang may take the losing queue below what it deserves.
+* The gaining queue ends with at most what it deserves, at each level: the resources are `owed` to the queue. Evicting a
+  whole gang may take the losing queue below what it deserves.
 * The potential of each level decreases. The potential is a list of numbers that is compared from its start. The
   missing fractions of deserved resources come first, then the saturations (allocation divided by fair share), each
   sorted from the largest.
 
-Therefore queues never reclaim from each other endlessly. The losing queue has more than its share or, if the resources
-are owed to the gaining queue, more than it deserves. Let A be the sum of the amounts by which queues exceed their
-shares, and D the sum of the amounts by which they exceed what they deserve. As long as shares and gangs stay the same,
-no reclaim increases A, and each reclaim of resources that are not owed decreases A. Between two such reclaims, each
-reclaim of owed resources decreases D. Only new gangs or changed shares increase A or D.
+With these conditions, queues never reclaim from each other endlessly. The losing queue has more than its share or, if
+the resources are owed to the gaining queue, more than it deserves. Let A be the sum of the amounts by which queues
+exceed their shares, and D the sum of the amounts by which they exceed what they deserve. As long as shares and gangs
+stay the same, no reclaim increases A, and each reclaim of resources that are not owed decreases A. Between two reclaims
+that decrease A, each reclaim of owed resources decreases D. Only new gangs or changed shares increase A or D.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -54,7 +53,7 @@ class ReclaimRules:
 
     @property
     def allocatable(self) -> Shares:
-        """Resources to which each queue has precedence over others: its fair share or its quota, within its limit."""
+        """Resources to which each queue has precedence: its fair share or its quota, within its limit."""
         return np.minimum(self.tree.limit, np.maximum(self.tree.deserved, self.fair))
 
     def may_start(self, row: int, amounts: Amounts, *, fixed: bool) -> bool:
@@ -112,8 +111,8 @@ class ReclaimRules:
     def _may_lose(self, row: int, amounts: Amounts, loss: Loss, left: Amounts, may: Shares) -> bool:
         """Return True if the losing queue may lose resources to the gaining queue.
 
-        The losing queue must keep its guarantee. It must also exceed its share or, if the resources are owed to the
-        gaining queue, its quota.
+        The losing queue must keep its guarantee. The losing queue must also exceed its share or, if the resources are
+        owed to the gaining queue, its quota.
         """
         gains, loses = self.tree.fork(row, loss.row)
         if gains == loses:

@@ -1,4 +1,4 @@
-"""Refusal of a gang by its queue: exceeded limit, other queue's guarantee, or quota exceeded by non-preemptable gangs.
+"""Refusals of gangs by queues: exceeded limits, other queues' guarantees, and quotas exceeded by non-preemptable gangs.
 
 Every queue from the gang's own queue up to the root is checked, but only for the resources that the gang requests.
 Limits per GPU model do not reject the gang but exclude nodes: once the limit for a model is reached, nodes with this
@@ -59,7 +59,7 @@ def over_guarantee(
     for each, delta in allocations.growth(row, amounts, new):
         limit = tree.limit[each] if each else np.minimum(tree.limit[0], allocations.total)
         committed = allocations.committed[each]
-        binds = committed > allocations.used[each]  # otherwise the free capacity alone decides
+        binds = committed > allocations.used[each]  # free capacity decides about other resources
         over = asked[(binds & (delta > 0) & (committed + delta > limit))[asked]]
         if len(over):
             return _excess(GUARANTEED, tree.names[each], axis, int(over[0]), amounts, committed, limit)
@@ -85,10 +85,10 @@ def over_quota(
 
 
 def beyond_quota(allocations: Allocations, snapshot: Snapshot, held: Iterable[GangView]) -> frozenset[str]:
-    """Return the keys of gangs that, with earlier gangs in `held`, exceed what their queue or one above it deserves.
+    """Return the keys of gangs that, with earlier gangs in `held`, exceed the deserved amount of a queue.
 
-    Gangs that cannot be evicted may only start within the amount that their queue deserves. Therefore the returned
-    gangs became non-preemptable after their start, or their queue now deserves less.
+    Gangs that cannot be evicted start only within the amount that their queue deserves. The returned gangs therefore
+    became non-preemptable after their start, or their queue now deserves less.
     """
     fixed, tree = allocations.fixed, allocations.tree
     left = {row: tree.quota[row].copy() for row in range(1, len(fixed)) if bool((fixed[row] > tree.quota[row]).any())}
@@ -100,7 +100,7 @@ def beyond_quota(allocations: Allocations, snapshot: Snapshot, held: Iterable[Ga
         shared = [key for key in claims.several if claims.uses[key].get(gang.queue, ("", ""))[1] == gang.key]
         for row in left.keys() & set(tree.chains[tree.row(gang.queue)]):
             left[row] -= amounts
-            for key in shared:  # if several child queues use the claim, its devices count once in their parent
+            for key in shared:  # devices that several child queues use count once in the parent
                 if (row, key) in counted:
                     left[row] += sum_along(snapshot.axis, len(amounts), claims.devices(key))
                 counted.add((row, key))
@@ -117,7 +117,7 @@ def _excess(
 
 
 class ModelLimits:
-    """Limits per GPU model of the queues in a session. If no queue has such a limit, nothing is computed."""
+    """The queues' limits per GPU model in a session; without limits, no usage is computed."""
 
     def __init__(self, snapshot: Snapshot, causes: Causes) -> None:
         self._limits, self._causes, self._nodes = snapshot.limited.limits, causes, len(snapshot.nodes)
@@ -153,7 +153,7 @@ class ModelLimits:
         return int(amounts[self._column]) if self._column >= 0 else 0
 
     def codes(self, queue: str, cls: PodClass) -> Codes | None:
-        """Return, for each node, the refusal code for one more pod; None if no limit applies to the pod."""
+        """Return each node's refusal code for one more pod; None if no limit applies to the pod."""
         wanted = cls.requests.get(GPU, 0)
         limited = [bounds for bounds in self._limits.above(queue) if bounds.annotated.by_model]
         if not limited or not wanted:

@@ -19,9 +19,9 @@ class Sharing(NamedTuple):
     claim: str
     devices: Amounts
     used: tuple[int, ...]
-    """Rows of all queues that use the claim, as compared with limits."""
+    """Rows of all queues that use the claim, for the comparison with limits."""
     allocated: tuple[int, ...]
-    """Rows of queues in which at least one user of the claim stays, as compared with shares."""
+    """Rows of queues in which at least one user of the claim stays, for the comparison with shares."""
     fixed: tuple[int, ...]
     """Rows of queues in which a non-preemptable gang still uses the claim."""
 

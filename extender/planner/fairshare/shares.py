@@ -1,4 +1,4 @@
-"""The fair share of every queue of a tree, and the past usage that lowers it.
+"""The fair share of every queue of a tree, and the past usage that lowers the share.
 
 The share of a parent queue is divided among its children, resource by resource. Past usage is a mean with a half-life,
 in units of the resource: a queue that has always used 8 GPUs has a mean of 8. Means are stored by the names of queues
@@ -33,13 +33,13 @@ class UsageMeans:
     def load(self, queue: str, mean: Vector, at: float, now: float) -> None:
         """Load a queue's mean usage that was stored at an earlier time.
 
-        The mean decays as if nothing had been used since then.
+        The mean decays as if the queue had used no resources since that time.
         """
         factor = 0.5 ** (max(0.0, now - at) / self.half_life_s)
         self.means[queue] = {resource: amount * factor for resource, amount in mean.items()}
 
     def load_all(self, queues: Mapping[str, Queue], now: float) -> None:
-        """Load the means from the status of all queues; ignore those that cannot be parsed."""
+        """Load the means from the status of all queues; ignore means that cannot be parsed."""
         for name, queue in queues.items():
             with suppress(ValueError, OverflowError):
                 if queue.status.usage and (at := parse_time(queue.status.usage_time)) is not None:
@@ -72,9 +72,9 @@ def fair_shares(
 ) -> Shares:
     """Return the fair shares, float64 of shape (queues, resources).
 
-    `usage` is the mean usage of each queue, including its descendants. KAI-Scheduler compares it with the size of the
-    cluster at every level. The rounding `exact` compares it with the usage of all queues of the same parent, so that
-    past usage also matters in small branches of the tree.
+    `usage` is the mean usage of each queue, including its descendants. KAI-Scheduler compares the usage with the size
+    of the cluster at every level. The rounding `exact` compares the usage with that of all queues of the same parent,
+    so that past usage also matters in small branches of the tree.
     """
     tree = allocations.tree
     fair = np.zeros(allocations.used.shape, dtype=np.float64)
@@ -94,7 +94,7 @@ def fair_shares(
         whole = past[rows].sum(axis=0) if rounding == "exact" else allocations.total
         recent = np.divide(past[rows], whole, out=np.zeros_like(past[rows]), where=whole > 0)
         if rounding == "exact":
-            beyond = (asked > tree.deserved[rows]) & (tree.weight[rows] == 0)  # these get at most what they deserve
+            beyond = (asked > tree.deserved[rows]) & (tree.weight[rows] == 0)  # at most what they deserve
             plenty = (asked.sum(axis=0) <= fair[row]) & ~beyond.any(axis=0)
             fair[rows] = np.where(plenty, asked, 0.0)
             scarce = np.flatnonzero(~plenty)

@@ -26,7 +26,7 @@ Shares = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class QueueTree:
-    """The tree as arrays with one row per queue, parents first (row 0 is the root), and one column per resource."""
+    """The tree of queues as arrays: one row per queue, parents first (row 0 is the root), one column per resource."""
 
     names: tuple[str, ...]
     index: Mapping[str, int]
@@ -59,9 +59,9 @@ class QueueTree:
         return self.index.get(queue, 0)
 
     def fork(self, left: int, right: int) -> tuple[int, int]:
-        """Return the children of the two queues' lowest common ancestor that lead to these queues.
+        """Return the children of the two queues' lowest common ancestor on the paths to these queues.
 
-        If one of the two queues is itself the common ancestor, this queue is returned in place of its child.
+        A queue that is itself the common ancestor is returned in place of its child.
         """
         lefts, rights = self.chains[left], self.chains[right]
         i, j = len(lefts) - 1, len(rights) - 1
@@ -71,10 +71,10 @@ class QueueTree:
 
     @property
     def weighed(self) -> tuple[int, ...]:
-        """Columns by which queues are ordered: resources of which a queue deserves an amount, or else all resources.
+        """Columns by which queues are ordered: resources with a deserved amount, or else all resources.
 
-        Without a quota, a queue's share of a plentiful resource equals its requests. The queue with the longer backlog
-        would then use a smaller fraction of its share and come first.
+        Without quotas, a queue's share of a plentiful resource equals its requests, so the queue with the longer
+        backlog would use a smaller fraction of its share and come first.
         """
         return tuple(map(int, np.flatnonzero(self.quoted if self.quoted.any() else ~self.quoted)))
 
@@ -181,7 +181,7 @@ def _put(row: NDArray[np.float64] | Amounts, axis: Mapping[str, int], quantities
 
 
 def _sum_up(rows: Shares | Amounts, parent: Sequence[int]) -> None:
-    """Give inner queues without a value of their own (-1) the sum of their children's values; 0 without children."""
+    """Set inner queues without a value of their own (-1) to the sum of their children's values; 0 without children."""
     sums = np.zeros_like(rows)
     for row in range(len(parent) - 1, -1, -1):
         rows[row] = np.where(rows[row] < 0, sums[row], rows[row])

@@ -1,10 +1,10 @@
 """The last step of every cycle: requests nodes from autoscalers, for the first gang in each queue that lacks nodes.
 
 Gangs that wait for something other than nodes (their queue, their pods, other gates) are skipped. Gangs that an
-autoscaler cannot help are skipped too. A gang whose last request failed is skipped for a while. A gang whose victims
-will be evicted requests no nodes, because it would get capacity twice. The conditions and the request of such a gang
-are withdrawn, unless the request already has nodes. If the requested nodes arrive before the victims' notice ends, the
-gang uses them and no victim is evicted (`elsewhere`).
+autoscaler cannot help are also skipped. A gang whose last request failed is skipped for a while. A gang whose victims
+will be evicted requests no nodes, because it would get capacity twice; its conditions and request are withdrawn, unless
+the request already has nodes. If the requested nodes arrive before the victims' notice ends, the gang uses them and no
+victim is evicted (`elsewhere`).
 """
 
 from collections.abc import Iterable, Mapping
@@ -32,18 +32,18 @@ from muster.api.kubernetes.autoscaling import ProvisioningRequest
 from muster.api.muster.reason import Reason, reason_of
 
 MOST_CHECKED = 8
-"""Maximum number of gangs per queue that are checked in order to find one that can request nodes."""
+"""Maximum number of gangs per queue that are checked until one of them can request nodes."""
 Note = tuple[str, Reason]
 """The reason of a gang's condition (empty if unchanged), and the text to add to the message of the condition."""
 _NODES_EXIST: Note = ("", reasons.scaleup.NODES_EXIST)
 KEPT_S = 10.0
-"""Minimum seconds for which a gang's pods request nodes, even if another gang comes first in the meantime: each change
+"""Minimum seconds for which a gang's pods request nodes, even if another gang now comes first, because each change
 costs many writes."""
 
 
 @dataclass(slots=True)
 class _CycleResults:
-    """The requests for nodes that the current cycle has decided so far."""
+    """The current cycle's decisions about requests for nodes."""
 
     preferences: ScaleUpPreferences
     existing: ExistingNodes
@@ -92,10 +92,10 @@ class AskForNodes:
         self._evictions.decide(session)
 
     def _go_through(self, session: Session, kinds: list[list[GangView]], results: _CycleResults) -> None:
-        """Let the first gang of a queue that can request nodes do so; existing requests continue for `KEPT_S`.
+        """Request nodes for the first gang of a queue that can request any; existing requests continue for `KEPT_S`.
 
-        A gang that already requests nodes also continues while a gang with more failed attempts does so, because that
-        gang may never succeed.
+        A gang's existing request also continues beside that of a gang with more failed attempts, which may never
+        succeed.
         """
         given, in_vain = False, 0
         queue = kinds[0] if len(kinds) == 1 else session.ordered_gangs([gang for kind in kinds for gang in kind])
@@ -106,14 +106,14 @@ class AskForNodes:
                 given, in_vain = True, max(in_vain, tried.failures)
 
     def _ask(self, session: Session, gang: GangView, results: _CycleResults) -> bool:
-        """Request nodes for one gang in its preferred way; return False if it requests none."""
+        """Request nodes for one gang in its preferred way; return False if no nodes are requested."""
         preference, wanted = results.preferences.of(gang), session.ask(gang).nodes
         if note := _hindrance(session, gang, wanted, preference, results):
-            if note == _NODES_EXIST:  # the nodes that were added for this gang do not hold all of its pods
+            if note == _NODES_EXIST:  # the nodes added for this gang cannot hold all of its pods
                 self._attempts.give_up(gang.uid, session.now)
             results.notes[gang.uid] = note
             return False
-        session.admit(gang)  # autoscalers see pods, so the pods must exist
+        session.admit(gang)  # autoscalers react to pods, so the pods must exist
         if preference.mode == "condition":
             if gang.started or gang.has_pods:
                 results.asks[gang.uid] = wanted
@@ -121,7 +121,7 @@ class AskForNodes:
         return _request(session, gang, wanted, preference, results)
 
     def _rests(self, session: Session, gang: GangView, results: _CycleResults) -> bool:
-        """Return True if the gang's last request failed and the pause after it is not over."""
+        """Return True during the pause after a failed request of the gang."""
         tried = self._attempts.of(gang.uid)
         if tried.since is None and session.now >= tried.rests_until:
             return False
@@ -235,7 +235,7 @@ def _annotate(session: Session, notes: Mapping[str, Note]) -> None:
 def _withdraw(session: Session, waits: Mapping[str, Unschedulable], results: _CycleResults) -> None:
     """Withdraw the requests of gangs that have started or are no longer allowed to request nodes.
 
-    Provisioned requests of waiting gangs stay, and so do requests of gangs that start without victims.
+    Provisioned requests of waiting gangs, and requests of gangs that start without victims, are kept.
     """
     if not session.inputs.provisioning:
         return

@@ -4,10 +4,10 @@ cluster-autoscaler first packs pending pods into the free capacity, one by one a
 without gangs, topology or avoided nodes. cluster-autoscaler adds no node for pods that fit in this way, so no nodes are
 requested for their gang.
 
-Autoscalers do not report whether they can help a pod. New nodes that hold only a part of a gang cost money while its
-pods request more nodes, and other gangs of its queue wait. Therefore a gang pauses after each request without success,
-as after a failed ProvisioningRequest; each pause is longer than the one before. The pauses are kept only in memory, so
-a restarted planner forgets them.
+Autoscalers do not report whether they can help a pod. New nodes that hold only a part of a gang cost money while the
+gang's pods request more nodes, and other gangs of the queue wait. Therefore a gang pauses after each request without
+success, as after a failed ProvisioningRequest; each pause is longer than the previous one. The pauses are kept only in
+memory, so they end with a restart of the planner.
 """
 
 from collections.abc import Container, Hashable, Iterable, Mapping
@@ -25,9 +25,9 @@ from muster.resources.vector import Vector, add, scale
 
 
 def refusal(session: Session, gang: GangView, wanted: Mapping[str, int]) -> Reason:
-    """Return why the gang's queues do not allow these additional pods of each set; empty if they do.
+    """Return why the gang's queues do not allow these additional pods of each set; empty if they are allowed.
 
-    Capabilities are compared here too, because plugins do not count resources that no node has.
+    Capabilities are compared again, because plugins do not count resources that no node has.
     """
     ask, limited = session.ask(gang), session.snapshot.limited
     members = ask.members(session.hooks, wanted)
@@ -35,7 +35,7 @@ def refusal(session: Session, gang: GangView, wanted: Mapping[str, int]) -> Reas
     if refused is not None:
         return reason_of(refused.message)
     for bounds in limited.limits.above(gang.queue):
-        if bounds.unreadable:  # admission was bypassed: the gangs continue, but request no nodes
+        if bounds.unreadable:  # admission was bypassed: the gangs request no nodes
             return reasons.queues.unreadable_capability(queue=bounds.queue, error=bounds.unreadable)
     asked: Vector = {}
     for classes in members.values():
@@ -65,7 +65,7 @@ class ExistingNodes:
         return self._known[shape]
 
     def _hold(self, members: Mapping[str, Mapping[PodClass, int]]) -> bool:
-        """Return True if the members fit into the free capacity; False if pods depend on other pods."""
+        """Return True if the members fit into the free capacity and do not depend on other pods."""
         session, free = self._session, self._session.snapshot.free.copy()
         for cls, count in (pair for classes in members.values() for pair in classes.items()):
             if not count:
@@ -101,17 +101,17 @@ _NONE = GangAttempts()
 
 
 class ScaleUpAttempts:
-    """Attempts of gangs with a current or failed request, by UID; times are seconds since the epoch."""
+    """Attempts of gangs with a current or failed request, by UID; times are in seconds since the epoch."""
 
     def __init__(self) -> None:
         self._tried: dict[str, GangAttempts] = {}
 
     def forget_all_but(self, waiting: Container[str]) -> None:
-        """Forget the attempts of all gangs except those that wait."""
+        """Forget the attempts of all gangs except the waiting ones."""
         self._tried = {uid: tried for uid, tried in self._tried.items() if uid in waiting}
 
     def of(self, uid: str) -> GangAttempts:
-        """Return the attempts of a gang so far."""
+        """Return the previous attempts of a gang."""
         return self._tried.get(uid, _NONE)
 
     def give_up(self, uid: str, now: float) -> None:
@@ -122,7 +122,7 @@ class ScaleUpAttempts:
             tried.rests_until = now + pause_s(tried.failures)
 
     def ask(self, asking: Iterable[str], now: float) -> None:
-        """Record which gangs request nodes from now on; the attempts of all other gangs stop."""
+        """Record the gangs that request nodes from now on; the attempts of all other gangs stop."""
         uids = set(asking)
         for uid, tried in self._tried.items():
             if uid not in uids:

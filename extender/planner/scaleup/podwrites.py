@@ -1,8 +1,8 @@
-"""Writes to pods for autoscalers and users, and their rates: the condition PodScheduled, and eviction annotations.
+"""Writes of the condition PodScheduled and of eviction annotations to pods, at limited rates.
 
-Each change of a condition costs a write of a pod. Conditions are therefore written only if they change, only for gangs
-that have waited for a moment, and at most once every few seconds for each gang. The rate of writes for all gangs
-together is limited. The last condition is not kept in memory, because the pod contains it.
+Each change of a condition costs a write of a pod. A condition is therefore written only if it changes, only after the
+gang has waited for a moment, and at most once every few seconds per gang. The rate of writes for all gangs together is
+limited. The last condition is not kept in memory, because the pod contains it.
 
 A pod gets the annotations about eviction when it is bound; `EvictionAnnotations` applies later changes of the queue.
 Annotations that Muster did not write stay unchanged.
@@ -26,7 +26,7 @@ SETTLE_S = 2.0
 SENTENCE_EVERY_S = 5.0
 """Minimum time, in seconds, between two messages of one gang; the message may change with every node."""
 ASKS_PER_S = 100.0
-"""Number of pods per second that may begin or stop to request nodes; all pods of a gang should do so within a few
+"""Number of pods per second that may begin or stop to request nodes; a gang's pods should all do so within a few
 seconds."""
 ASKS_AT_ONCE = 100.0
 SENTENCES_PER_S = 10.0
@@ -58,7 +58,7 @@ class Bucket:
         self.left, self._at = min(self._most, self.left + passed * self._rate), now
 
     def take_token(self) -> bool:
-        """Take a token; return False if there is none."""
+        """Take a token; return False without a token."""
         if self.left < 1:
             return False
         self.left -= 1
@@ -123,7 +123,7 @@ class PodConditions:
 def differences(message: WaitingMessage) -> list[SetCondition]:
     """Return the conditions to write.
 
-    The first pod gets the gang's message. Other pods that request nodes get a reference to the first pod.
+    The first pod gets the gang's message, and other pods that request nodes get a reference to the first pod.
     """
     members = gated_pods(message.gang)
     if not members:
@@ -143,7 +143,7 @@ def differences(message: WaitingMessage) -> list[SetCondition]:
 
 
 def gated_pods(gang: GangView) -> list[PodRecord]:
-    """Return the gang's pods with Muster's gate and no other, in the order of pod sets and ranks."""
+    """Return the gang's pods with Muster's gate and no other gates, in the order of pod sets and ranks."""
     return [
         pod
         for pod_set in gang.pod_sets
@@ -153,7 +153,7 @@ def gated_pods(gang: GangView) -> list[PodRecord]:
 
 
 class EvictionAnnotations:
-    """Writer of the eviction annotations; it remembers the gangs whose pods are up to date."""
+    """Writer of the eviction annotations, with a memory of the gangs whose pods are up to date."""
 
     def __init__(self) -> None:
         self._settled: dict[str, tuple[GangView, Mapping[str, str]]] = {}

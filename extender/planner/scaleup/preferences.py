@@ -1,8 +1,8 @@
 """Annotations of queues and workloads for autoscalers: `muster.dev/scale-up` and its companions.
 
-A workload's setting overrides its queue's, and a queue's overrides those of the queues above it; the setting of `root`
-applies to the whole cluster. Because the queue pays for nodes, its class and parameters apply, and its timeout is the
-upper limit.
+A workload's setting overrides its queue's setting, which overrides the settings of the queues above; the setting of
+`root` applies to the whole cluster. Because the queue pays for nodes, the queue's class and parameters apply, and its
+timeout is the upper limit.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ from muster.volcano.access import lineage
 Mode = Literal["none", "condition", "provisioning-request"]
 MODES = get_args(Mode)
 DEFAULT_CLASS = "best-effort-atomic-scale-up.autoscaling.x-k8s.io"
-"""cluster-autoscaler's class that adds nodes for all pods of a request or for none of them."""
+"""cluster-autoscaler's class that adds nodes for all pods of a request or for no pod."""
 DEFAULT_TIMEOUT_S = 900.0
 MAX_VALUE_CHARS = 255
 """Maximum length of a parameter's value, as in the API."""
@@ -31,7 +31,7 @@ EVICTION_KEYS = (names.SAFE_TO_EVICT, names.SCALE_UP)
 
 @dataclass(frozen=True, slots=True)
 class ScaleUpPreference:
-    """How a gang requests nodes from autoscalers."""
+    """The way in which a gang requests nodes from autoscalers."""
 
     mode: Mode = "none"
     provisioning_class: str = DEFAULT_CLASS
@@ -39,7 +39,7 @@ class ScaleUpPreference:
     timeout_s: float = DEFAULT_TIMEOUT_S
     """Time from the creation of a request until it must be provisioned."""
     complaint: str = ""
-    """Sentence about an invalid annotation, because of which the mode is `none`."""
+    """Sentence about an invalid annotation; the mode is then `none`."""
 
 
 NO_SCALE_UP = ScaleUpPreference()
@@ -64,7 +64,7 @@ class ScaleUpPreferences:
 
 
 def annotated(queues: Mapping[str, Queue], name: str, keys: tuple[str, ...]) -> dict[str, str]:
-    """Return a queue's annotations with these keys; missing ones come from the nearest queue above it."""
+    """Return a queue's annotations with these keys; missing annotations are taken from the nearest queue above."""
     found: dict[str, str] = {}
     for queue in lineage(name, queues.get):
         annotations = queue.metadata.annotations
@@ -85,8 +85,8 @@ def safe_to_evict(queues: Mapping[str, Queue], group: PodGroup | None, labels: M
 def evictable_of(of_queue: Mapping[str, str], group: PodGroup, labels: Mapping[str, str]) -> str:
     """Return the queue's value of the eviction annotation, or `false` for a gang that requests nodes; empty for none.
 
-    A value that autoscalers do not know counts as none. A gang that requests nodes is protected, because an autoscaler
-    that evicts one pod would end the whole gang.
+    An unknown value counts as none. A gang that requests nodes is protected, because an autoscaler that evicts one pod
+    would end the whole gang.
     """
     if names.SAFE_TO_EVICT in of_queue:
         value = of_queue[names.SAFE_TO_EVICT]

@@ -1,7 +1,7 @@
 """A gang's ProvisioningRequest from its creation to its withdrawal, with retries.
 
-The request itself stores all state: the number of the attempt, and in its name a digest of the demand. Therefore
-another process can continue with the request.
+The request object stores all state: the number of the attempt, and in its name a digest of the demand, so another
+process can continue.
 """
 
 import hashlib
@@ -34,19 +34,19 @@ _ENDS = {"Failed": "ProvisioningFailed", "CapacityRevoked": "CapacityRevoked", "
 
 
 class AutoscalerAnswer(NamedTuple):
-    """The autoscaler's latest answer to a ProvisioningRequest, as reported in the conditions of the request."""
+    """The autoscaler's latest answer to a ProvisioningRequest, from the request's conditions."""
 
     reason: str
     """The reason of the gang's condition, a CamelCase word; empty if unchanged."""
     words: Reason
     again_at: float | None = None
-    """Earliest time of the next request, in seconds since the epoch; None while this request is not over."""
+    """Earliest time of the next request, in seconds since the epoch; None before this request has ended."""
 
 
 def answer_to(request: ProvisioningRequest, *, timeout_s: float, now: float) -> AutoscalerAnswer:
-    """Return the answer in a request's conditions; if there is none in time, the request has timed out.
+    """Return the answer in a request's conditions; a request without an answer in time has timed out.
 
-    A provisioned request is kept. If its gang does not start on the new nodes, other gangs of the queue may request
+    A provisioned request is kept, but if its gang does not start on the new nodes, other gangs of the queue may request
     nodes.
     """
     name = request.metadata.name
@@ -121,15 +121,14 @@ def name_of(gang: GangView, wanted: Mapping[str, int], preference: ScaleUpPrefer
 
 
 def pause_s(failed: int) -> float:
-    """Return for how many seconds a gang pauses after `failed` (at least 1) requests without success."""
+    """Return the seconds for which a gang pauses after `failed` (at least 1) requests without success."""
     return doubled_s(BACK_OFF_S, failed - 1, MAX_REQUEST_DELAY_S)
 
 
 def _past(text: str | None, now: float) -> float:
-    """Return a time as seconds since the epoch; a time that cannot be read is now.
+    """Return a time as seconds since the epoch; `now` for a time that cannot be parsed.
 
-    A time in the future is long ago. It is from before the clock was set back, or written by a user, and nothing waits
-    for it.
+    A time in the future counts as long ago: the clock was set back, or a user wrote the time, and nothing waits for it.
     """
     at = readable_time(text) or now
     return at if at <= now + CLOCKS_S else -inf

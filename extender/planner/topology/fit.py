@@ -1,16 +1,16 @@
-"""Number of pods that each domain holds, the domain that fits best, and the order in which its nodes are filled.
+"""Number of pods that each domain holds, the best domain, and the order in which a domain's nodes are filled.
 
 The module computes with arrays only. The rules follow Kueue's topology-aware scheduling (BestFit). The number of pods
-per node is found by an integer division, and the number per domain by a sum over nodes; only whole slices are counted.
-Among the domains of a level, the smallest sufficient one is chosen. Inside the chosen domain, as few domains as
-possible are used at each level, and the last of them is the smallest that holds the remaining pods. Among equally full
-domains, higher node scores decide, then the smaller remainder. Finally, domains whose outer domains are fullest are
-preferred, so that large domains stay empty.
+per node is the result of an integer division, and the number per domain is a sum over nodes; only whole slices are
+counted. Among the domains of a level, the smallest sufficient domain is chosen. Inside the chosen domain, as few
+domains as possible are used at each level, and the last used domain is the smallest that holds the remaining pods.
+Among equally full domains, higher node scores decide, then the smaller remainder. Finally, domains whose outer domains
+are fullest are preferred, so that large domains stay empty.
 
 The balanced profile spreads pods in equal shares over as few domains as possible, like Kueue's balanced placement. The
-smallest share is maximized; it is called the *threshold*. Domains that hold fewer pods than the threshold are left out.
-Of the other domains, the planner uses those that leave the least capacity unused. Pods above the threshold are placed
-in the domains with the most capacity.
+smallest share, which is called the *threshold*, is maximized. Domains that hold fewer pods than the threshold are left
+out. Of the remaining domains, the planner uses those that leave the least capacity unused. Pods above the threshold are
+placed in the domains with the most capacity.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -26,7 +26,7 @@ from extender.planner.topology.tree import Geometry
 Profile = Literal["best-fit", "least-free", "balanced"]
 Counts = NDArray[np.int64]
 _Filled = tuple[Amounts, Counts]
-"""Columns of nodes, and the number of pods that each node gets."""
+"""Columns of nodes, and the number of pods for each node."""
 Tie = Callable[[], Amounts | None]
 """Function that returns amounts per node, whose sums decide between domains that hold equally many pods; None for no
 decision."""
@@ -70,9 +70,9 @@ def best_first(
 ) -> Iterator[int]:
     """Yield domains of a level that hold the pods, sorted by `order`; `fits` excludes some domains.
 
-    In `order`, None stands for the number of pods that a domain holds, tightest first. A function stands for the sum of
-    its amounts, smallest first. With the profile least-free, domains that hold all pods are not preferred. With the
-    profile balanced, domains with larger equal shares come first.
+    In `order`, None sorts domains by the number of pods that they hold, tightest first. A function sorts domains by the
+    sum of its amounts, smallest first. With the profile least-free, domains that hold all pods are not preferred. With
+    the profile balanced, domains with larger equal shares come first.
     """
     counts = held(wanted, level)
     found = np.flatnonzero(fits & (counts >= wanted.least))
@@ -92,7 +92,7 @@ def best_first(
 def _keys(
     wanted: WantedPods, level: int, counts: Counts, found: Amounts, *, profile: Profile, order: Sequence[Tie | None]
 ) -> Iterator[Counts]:
-    """Yield sort keys, most important first: holds all pods, `order`, full outer domains, position in the tree."""
+    """Yield sort keys, most important first: all pods fit, `order`, full outer domains, position in the tree."""
     if profile != "least-free":
         yield (counts[found] < wanted.most).astype(np.int64)
     if profile == "balanced":
@@ -113,12 +113,12 @@ def _keys(
 
 
 def unit_of(wanted: WantedPods, level: int) -> int:
-    """Return the number of pods that a domain of this level gets together: the size of its outermost slices, or 1."""
+    """Return the number of pods placed together in a domain of this level: the size of its outermost slices, or 1."""
     return next((size for at, size in wanted.slices if at >= level), 1)
 
 
 def _balance(wanted: WantedPods, level: int) -> tuple[Counts, Counts]:
-    """Return, for each domain of a level, the equal share of each used child, and the number of used children."""
+    """Return the equal share of each used child, and the number of used children, for each domain of a level."""
     tree, inner = wanted.geometry.tree, level + 1
     domains = len(tree.domains[level])
     if inner == len(tree.levels):
@@ -135,10 +135,10 @@ class Filling:
     wanted: WantedPods
     profile: Profile
     scores: NDArray[np.float64] | None
-    """Scores of nodes: in an innermost domain, nodes with higher scores are filled first. Without scores, the smallest
-    node that holds the remaining pods is filled last."""
+    """Scores of nodes; in an innermost domain, nodes with higher scores are filled first, or, without scores, the
+    smallest node that holds the remaining pods is filled last."""
     ties: Sequence[Tie] = ()
-    """Tie-breakers: among domains that hold equally many pods, the smallest sum comes first."""
+    """Tie-breakers among domains that hold equally many pods; the smallest sum comes first."""
 
     def order(self, level: int, columns: Amounts, pods: int) -> tuple[Amounts, Counts]:
         """Return ordered columns with their numbers of pods; `columns` are a domain's nodes with free capacity."""
@@ -149,8 +149,8 @@ class Filling:
     def _fill(self, level: int, columns: Amounts, pods: int, *, joined: bool = False) -> Iterator[_Filled]:
         """Distribute pods to the nodes of a domain, either child by child or over all used children together.
 
-        Distribution over all children together may use fewer domains at lower levels. This distribution is always used
-        if the nodes are `joined` from several domains.
+        A distribution over all children together may use fewer domains at lower levels, and is always used if the nodes
+        are `joined` from several domains.
         """
         inner = level + 1
         if inner >= len(self.wanted.geometry.tree.levels):
@@ -175,7 +175,7 @@ class Filling:
     def _one_by_one(
         self, level: int, columns: Amounts, of: Amounts, used: Amounts, shares: Counts
     ) -> Iterator[_Filled]:
-        """Give each of these domains of a level its share, full domains first."""
+        """Distribute to each of these domains of a level its share, full domains first."""
         inside, domains = of >= 0, len(self.wanted.geometry.tree.domains[level])
         room = np.bincount(of[inside], weights=self.wanted.room[columns[inside]], minlength=domains)
         full = np.zeros(len(room), dtype=np.bool_)
@@ -187,7 +187,7 @@ class Filling:
                 yield from self._fill(level, columns[of == child], share)
 
     def _domains(self, filled: Sequence[_Filled], level: int) -> list[int]:
-        """Return how many domains of each level below this one, and how many nodes, are used."""
+        """Return the numbers of used domains on each level below this one, and the number of used nodes."""
         columns = np.concatenate([each for each, _ in filled])
         below = self.wanted.geometry.tree.domain_of[level + 1 :]
         return [*(len(np.unique(row[columns])) for row in below), len(columns)]
@@ -233,7 +233,7 @@ class Filling:
 
 
 def _ordered(counts: Counts, pods: int, first: Amounts, profile: Profile) -> Amounts:
-    """Return the positions in filling order: as few as possible, and last the smallest one that holds the rest."""
+    """Return the positions of as few children as possible in filling order, last the smallest that holds the rest."""
     if profile == "least-free":
         return np.lexsort([first, counts])
     order = np.lexsort([first, -counts])
@@ -264,7 +264,7 @@ def _shares(counts: Counts, pods: int, first: Amounts, profile: Profile, unit: i
 
 
 def thresholds(capacities: Amounts, parents: Amounts, domains: int, pods: int) -> tuple[Amounts, Amounts]:
-    """Return each domain's threshold for its children, and the number of used children; 0 if they hold too few pods.
+    """Return each domain's threshold for its children, and the number of used children; 0 for too little capacity.
 
     `capacities` and `parents` have, for each child, its number of pods and its domain (-1 for none).
     """
@@ -294,7 +294,7 @@ def equal_shares(capacities: Amounts, pods: int, first: Amounts) -> tuple[Amount
     few = int(np.searchsorted(np.cumsum(ordered), pods)) + 1
     threshold = min(pods // few, int(ordered[few - 1]))
     total = np.concatenate([[0], np.cumsum(ordered[ordered >= threshold])])
-    windows = total[few:] - total[:-few]  # neighbours in descending order of capacity
+    windows = total[few:] - total[:-few]  # adjacent in descending order of capacity
     tight = windows[np.flatnonzero(windows >= pods)[-1]]
     start = int(np.argmax(windows == tight))
     ordered = ordered[start : start + few]

@@ -3,7 +3,7 @@
 Trees of labels come from the configuration and from Kueue's Topologies. Each level is a label key. A domain is a path
 of values, so equal values under different parents are different domains. A node without one of the labels is in no
 domain of that level and of the levels below. HyperNodes form another tree. If no tree has the label keys of a request,
-a tree of just these keys is built: `topology.kubernetes.io/zone` needs no configuration.
+a tree of just these keys is built, so `topology.kubernetes.io/zone` needs no configuration.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ from muster.api.kubernetes.core import Node
 from muster.resources.topology import Level, Nearness
 
 SPARSE, FEW = 2, 64
-"""Domains are numbered again once more numbers are in use than `SPARSE` times the number of domains with nodes, plus
+"""Domains are renumbered once more numbers are in use than `SPARSE` times the number of domains with nodes, plus
 `FEW`."""
 
 
@@ -32,7 +32,7 @@ class LabelTree:
         self._known = Tree(self._name, self._levels, tuple(() for _ in self._levels), none)
         self._generation = -1
         self._numbers: list[dict[str, int]] = [{} for _ in self._levels]
-        """For each level, maps a path of label values (without slashes) to the number of the domain."""
+        """Maps, for each level, a path of label values (without slashes) to the number of the domain."""
 
     def tree_over(self, nodes: Sequence[Node | None], changed: Amounts, generation: int) -> Tree:
         """Return the tree over these columns.
@@ -99,7 +99,7 @@ class LevelRange:
 class Unknown:
     """A topology request that no tree can satisfy, with the reason.
 
-    The gang waits if the level is required and not only preferred.
+    The gang waits if the level is required; a preferred level does not matter.
     """
 
     why: str
@@ -142,12 +142,12 @@ class Forest:
 
     @property
     def names(self) -> list[str]:
-        """Names of the topologies, in the order in which a level is searched for."""
+        """Names of the topologies, in the order of the search for a level."""
         of_labels = sorted(self._levels, key=lambda name: (name != DEFAULT, name))
         return [*of_labels, *([HYPER_NODES] if self._hyper_nodes is not None else [])]
 
     def tree(self, name: str) -> Tree | None:
-        """Return the tree of this name; None if there is none."""
+        """Return the tree of this name, if one exists."""
         if name == HYPER_NODES and name not in self._levels:
             return self._hyper_nodes
         return self._of_labels(name, self._levels[name]) if name in self._levels else None

@@ -25,7 +25,7 @@ ERRORS = 3
 
 
 class _Seen(Protocol):
-    """HyperNodes and nodes, as in a snapshot (`planner.framework.snapshot`)."""
+    """HyperNodes and nodes of a snapshot (`planner.framework.snapshot`)."""
 
     @property
     def hyper_nodes(self) -> Mapping[str, HyperNode]: ...
@@ -50,15 +50,14 @@ class HyperNodes:
     problems: Mapping[str, tuple[HyperNodeProblem, ...]]
     """Maps a HyperNode to its problems; HyperNodes without problems are left out."""
     node_counts: Mapping[str, int]
-    """Maps a HyperNode to the number of its direct members that exist; a HyperNode that is a member counts as one."""
+    """Maps a HyperNode to the number of its direct members that exist; a member HyperNode counts as one."""
     missing: Mapping[str, tuple[str, ...]]
-    """Maps a HyperNode to the members that it names but that do not exist; HyperNodes without such members are left
-    out."""
+    """Maps a HyperNode to its named members that do not exist; HyperNodes without such members are left out."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """A HyperNode, as it was last read."""
+    """The last version of a HyperNode that was read."""
 
     hyper_node: HyperNode
     members: HyperNodeMembers
@@ -66,7 +65,7 @@ class _Read:
 
 
 class HyperNodeTree:
-    """Members of HyperNodes, stored between calls; each call evaluates only changes since the last call."""
+    """Members of HyperNodes, stored from call to call; each call evaluates only changes since the last call."""
 
     def __init__(self) -> None:
         self._known: HyperNodes | None = None
@@ -81,7 +80,7 @@ class HyperNodeTree:
         self._seen: list[Node | None] = []
         empty = np.zeros(0, dtype=np.int32)
         self._members: tuple[Numbers, Numbers] = (empty, empty)
-        """Pairs of the number of a HyperNode and the column of one of its direct nodes."""
+        """Pairs of a HyperNode's number and the column of one of its direct nodes."""
         self._left_out: dict[str, HyperNodeProblem] = {}
 
     def tree_of(self, seen: _Seen) -> HyperNodes:
@@ -99,7 +98,7 @@ class HyperNodeTree:
         return self._known
 
     def _read_again(self, hyper_nodes: Mapping[str, HyperNode]) -> set[int]:
-        """Read changed HyperNodes; return the numbers of HyperNodes whose members must be found again or dropped."""
+        """Read changed HyperNodes; return the numbers of HyperNodes with members to find again or drop."""
         for name in self._read.keys() - hyper_nodes.keys():
             del self._read[name]
         for name, hyper_node in hyper_nodes.items():

@@ -1,8 +1,8 @@
 """Direct members of HyperNodes: nodes by name, by patterns of names, or by labels, as in Volcano.
 
-The cost is proportional to the listed names, plus one pass over the nodes if there are patterns or labels, for any
-number of HyperNodes. Names are looked up; patterns are compared in one pass (RE2's sets, each with a fixed limit of
-memory). Label selectors are indexed by a label that they require.
+The cost is proportional to the listed names, plus one pass over the nodes for all patterns and labels, for any number
+of HyperNodes. Names are looked up in a table. Patterns are compared in one pass by RE2's sets, each with a fixed limit
+of memory. Label selectors are indexed by a required label.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,12 +21,12 @@ from muster.resources.labels import Requirements
 
 MOST_PATTERNS: Final = 256
 MOST_STEPS: Final = 50_000
-"""Maximum number of steps of all patterns in a set. With this number of steps, each of the many states that RE2 keeps
-takes a few hundred KB."""
+"""Maximum number of steps of all patterns in a set. With this number of steps, each of RE2's many states takes a few
+hundred KB."""
 _MEMORY_BYTES: Final = 64 << 20
 _CANARY: Final = "\x00canary"
-"""A test name that no node has and every set of patterns matches. If a set does not match this name, its patterns need
-more memory than RE2 may use, and the set would match no node."""
+"""A test name that no node has and every set of patterns matches. A set that does not match this name needs more memory
+than RE2 may use, and would match no node."""
 
 
 class PatternSet:
@@ -48,7 +48,7 @@ class PatternSet:
         return [*found, *(number for one, number in self._single if one.search(text))] if self._single else found
 
     def _add(self, patterns: Sequence[str], numbers: list[int]) -> None:
-        """Build a set of these patterns, or two sets if a single one has too many steps or needs too much memory."""
+        """Build a set of these patterns, or two sets if a single set has too many steps or needs too much memory."""
         few = len(numbers) <= MOST_PATTERNS and sum(steps_of(patterns[number]) for number in numbers) <= MOST_STEPS
         if few and (one := _set_of([patterns[number] for number in numbers])) is not None:
             self._sets.append((one, numbers))
@@ -89,7 +89,7 @@ class HyperNodeMembers:
 
 
 def members_of(spec: HyperNodeSpec) -> HyperNodeMembers:
-    """Return the members in a spec; HyperNodes are selected by name only, and an empty selector selects nothing."""
+    """Return the members in a spec; HyperNodes are selected only by name, and an empty selector selects nothing."""
     of_nodes = [member.selector for member in spec.members if member.type == "Node"]
     children = [member.selector.exact_match for member in spec.members if member.type == "HyperNode"]
     selectors = [requirements(each.label_match) for each in of_nodes if each.label_match]
@@ -102,14 +102,14 @@ def members_of(spec: HyperNodeSpec) -> HyperNodeMembers:
 
 
 class Matcher:
-    """Finds the nodes of HyperNodes; nodes and HyperNodes are represented by numbers."""
+    """Matcher of nodes and HyperNodes, which are represented by numbers."""
 
     def __init__(self, members: Mapping[int, HyperNodeMembers]) -> None:
         self._named: dict[str, list[int]] = {}
         self._by_label: dict[str, dict[str | None, _Selected]] = {}
         """Maps a label key and a value (None: any value) to the selectors that require this label."""
         self._other_selectors: _Selected = []
-        """Selectors that require no label; they are compared with every node."""
+        """Selectors that require no label, and are compared with every node."""
         by_pattern: dict[str, list[int]] = {}
         for number, each in members.items():
             for name in each.names:
@@ -128,7 +128,7 @@ class Matcher:
         """Return distinct pairs of a HyperNode and a column of its nodes, at most `PLACES` + 1 pairs per node."""
         numbers: list[int] = []
         found_in: list[int] = []
-        if columns is None and not self._selects:  # only names: the cost does not depend on the nodes
+        if columns is None and not self._selects:  # with names only, the cost does not depend on the nodes
             columns = sorted({index[name] for name in self._named if name in index})
         for column in range(len(nodes)) if columns is None else columns:
             node = nodes[column]
@@ -152,7 +152,7 @@ class Matcher:
         return found[: PLACES.value + 1]
 
     def _likely(self, labels: Mapping[str, str]) -> Iterable[_Selected]:
-        """Yield the selectors that these labels may match."""
+        """Yield the selectors that may match these labels."""
         yield self._other_selectors
         keys = labels if len(labels) < len(self._by_label) else self._by_label
         for key in keys:

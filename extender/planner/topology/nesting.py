@@ -1,9 +1,9 @@
-"""Builder of the tree of HyperNodes from their direct members, which also reports problems.
+"""Builder of the tree of HyperNodes from their direct members, with a report of problems.
 
 As in Volcano, a HyperNode has at most one parent, which has a higher tier. A HyperNode that several others name as a
 member has no parent, but is still a domain. A node in two HyperNodes of one tier is in no domain of this tier or a
-lower tier. The same applies to the nodes of a HyperNode that is in several domains of the level above. The rest of the
-tree stays usable.
+lower tier. The nodes of a HyperNode that is in several domains of the level above are excluded in the same way. The
+rest of the tree stays usable.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -61,7 +61,7 @@ class Described:
 
 NONE, SEVERAL = -1, -2
 EXAMPLES = 3
-"""Maximum number of nodes that are named by a problem that concerns many nodes."""
+"""Maximum number of nodes named by a problem of many nodes."""
 NOTED = 16
 """Maximum number of parent HyperNodes to which a problem of a HyperNode is also reported."""
 
@@ -78,7 +78,7 @@ class Nesting:
     """Number of columns of the node table."""
     node_name: Callable[[int], str]
     problems: Problems
-    """The problems that the builder finds."""
+    """The problems found by the builder."""
     tiers: tuple[int, ...] = field(init=False)
     """The tiers in use, highest first."""
 
@@ -107,7 +107,7 @@ class Nesting:
         if crowded.any():
             of_level[:, crowded] = SEVERAL
             self._note_crowded(crowded)
-        for level in range(len(of_level) - 2, -1, -1):  # a node without a domain uses the next lower one
+        for level in range(len(of_level) - 2, -1, -1):  # a node without a domain uses the next lower domain
             np.copyto(of_level[level], of_level[level + 1], where=of_level[level] == NONE)
         self._keep_nested(of_level)
         return self._numbered(of_level)
@@ -116,7 +116,7 @@ class Nesting:
         """Map the number of each HyperNode to the number of its parent; HyperNodes without a parent are left out."""
         numbers = {each.name: number for number, each in self.described.items()}
         claims: dict[int, list[int]] = {}
-        in_order = sorted(self.described.items(), key=lambda each: each[1].name)  # problems are reported in this order
+        in_order = sorted(self.described.items(), key=lambda each: each[1].name)  # the order of the reported problems
         for number, parent in in_order:
             for name in parent.members.children:
                 child = numbers.get(name)
@@ -149,7 +149,7 @@ class Nesting:
         return found
 
     def _keep_nested(self, of_level: Domains) -> None:
-        """Remove, level by level, each domain (with all domains below it) that is in no domain above or in several."""
+        """Remove, level by level, each domain (with all its inner domains) that is in no or several domains above."""
         unclear = np.zeros(of_level.shape[1], dtype=np.bool_)
         for level, row in enumerate(of_level):
             row[unclear] = NONE
@@ -194,7 +194,7 @@ class Nesting:
         return Tree(HYPER_NODES, levels, tuple(domains), domain_of, tiers=self.tiers, tier_names=self._tier_names())
 
     def _tier_names(self) -> tuple[str, ...]:
-        """Return one name per tier, or an empty text. A name that several tiers use belongs to the lowest of them."""
+        """Return one name per tier, or an empty text; a name that several tiers use belongs to the lowest tier."""
         users: dict[tuple[str, int], list[str]] = {}
         for each in self.described.values():
             if each.tier_name:

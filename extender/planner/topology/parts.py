@@ -1,7 +1,7 @@
 """Parts of a gang that are placed together, as a tree.
 
-An inner part gets nodes among the nodes of the outer part, as in KAI-Scheduler's trees of sub-groups. `requests` reads
-the gang's topology requests.
+An inner part is placed on nodes of the outer part, as in KAI-Scheduler's trees of sub-groups. `requests` reads the
+gang's topology requests.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -40,7 +40,7 @@ class SlotGroup:
     least: int | None = None
     """Number of slots that must be placed, because fewer would be useless; None means all slots."""
     unit: bool = False
-    """True for a slice: one of several equal parts that are placed one after another."""
+    """True for a slice, one of several equal parts that are placed one after another."""
     there: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
     """Maps a pod set and a rank of the whole gang to the column of the member's node."""
 
@@ -84,7 +84,7 @@ class SlotGroup:
         )
 
     def units(self) -> Iterator["SlotGroup"]:
-        """Yield the slices that have slots to place, those with placed members first."""
+        """Yield the slices that have slots to place; slices with placed members come first."""
         (pod_set, ranks), (outer, *inner) = next(iter(self.slots.items())), self.slices
         place = self.places.__getitem__ if self.places is not None else int
         at = None if self.places is None else {each: rank for rank, each in self.places.items()}
@@ -107,7 +107,7 @@ class SlotGroup:
 
 
 class SlotsLeft:
-    """Slots that do not belong to a part yet, in order. The cost of taking slots is proportional to their number."""
+    """Slots that do not belong to a part yet, in order; the cost of taking slots is proportional to their number."""
 
     def __init__(self, slots: Mapping[str, Sequence[int]]) -> None:
         self._left = {name: {rank: place for place, rank in enumerate(ranks)} for name, ranks in slots.items()}
@@ -156,7 +156,7 @@ def _with_children(gang: GangView, request: TopologyRequest, root: SlotGroup) ->
 
 
 def _children(gang: GangView, request: TopologyRequest, root: SlotGroup) -> tuple[SlotGroup, ...]:
-    """Return the parts of the gang: sub-groups by labels, then kinds of pods. All kinds of one group share a part."""
+    """Return the parts of the gang: sub-groups by labels, then kinds of pods; all kinds of one group share a part."""
     left = SlotsLeft(root.slots)
     replicas = {pod_set.name: pod_set.replicas for pod_set in gang.pod_sets}
     parts: list[SlotGroup] = []

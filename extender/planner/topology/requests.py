@@ -2,13 +2,13 @@
 
 * the gang: `networkTopology` of the PodGroup, otherwise its annotations `muster.dev/topology…`;
 * a pod set: annotations on its template, overridden by annotations on its pods. The ReplicatedJobs of a JobSet form a
-  single pod set of the gang; this module treats them as several kinds of pods.
+  single pod set of the gang; the module treats the ReplicatedJobs as several kinds of pods.
 * pod sets of one `topology-group`: a leader with its workers;
 * a sub-group: `subGroupPolicy` with a size (partitions of a task) or with labels; slices by annotation.
 
 A unit is a partition of a task, or a slice: its ranks are placed together or not at all when a gang starts, grows or is
-repaired. Half of a slice is useless in a domain that cannot hold the other half. The pods of the first half would hold
-capacity without making progress, and the second half would fit nowhere else.
+repaired. Half of a slice is useless in a domain that cannot hold the other half: its pods would hold capacity without
+making progress.
 """
 
 from collections import defaultdict
@@ -50,12 +50,12 @@ class RequestKind:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TopologyRequest:
-    """The topology requests of a gang, each with the members that it applies to."""
+    """The topology requests of a gang, each with its members."""
 
     near: Nearness
     """Request for the whole gang, from networkTopology, otherwise from annotations."""
     also: Nearness
-    """Request from annotations that applies in addition to networkTopology."""
+    """Request from annotations, in addition to networkTopology."""
     kinds: tuple[RequestKind, ...]
     sub_groups: tuple[SubGroup, ...] = ()
     """Sub-groups that labels define."""
@@ -64,7 +64,7 @@ class TopologyRequest:
 
     @property
     def required(self) -> list[Nearness]:
-        """Requests that must be met for the gang to start."""
+        """Requests that are required for the gang's start."""
         sliced = (each.near for kind in self.kinds for each in kind.slices)
         levels = (kind.topology.near for kind in self.kinds)
         wishes = (self.near, self.also, *levels, *sliced, *(near for _, near, _ in self.sub_groups))
@@ -108,7 +108,7 @@ def request_of(gang: GangView) -> TopologyRequest | None:
 def _around_labels(nears: list[Nearness], kinds: list[RequestKind]) -> tuple[list[Nearness], list[RequestKind]]:
     """Return the requests and kinds of a gang with sub-groups by labels, whose pods may belong to several kinds.
 
-    If the gang has a single template, its requirement applies to the whole gang and so encloses the sub-groups. Raises
+    The requirement of a gang's only template applies to the whole gang and so encloses the sub-groups. Raises
     LimitError for any other requirement, because it would cut across sub-groups.
     """
     asking = [kind for kind in kinds if kind.topology.near.required is not None or kind.slices]
@@ -122,7 +122,7 @@ def _around_labels(nears: list[Nearness], kinds: list[RequestKind]) -> tuple[lis
 
 
 def _kinds(pod_set: PodSetView, members: list[PodRecord], policy: SubGroupPolicy | None) -> list[RequestKind]:
-    """Return the kinds of a pod set, several if its pods have different requests; `members` are its pods with slots."""
+    """Return the kinds of a pod set, several if its pods have different requests; `members` has its pods with slots."""
     partitions: tuple[Slices, ...] = ()
     if policy is not None and policy.network_topology and policy.sub_group_size:
         partitions = (Slices(policy.sub_group_size, of_network(policy.network_topology)),)
@@ -153,7 +153,7 @@ def _kinds(pod_set: PodSetView, members: list[PodRecord], policy: SubGroupPolicy
 
 
 def _layers(pod_set: PodSetView, partitions: tuple[Slices, ...], slices: tuple[Slices, ...]) -> tuple[Slices, ...]:
-    """Return partitions and annotated slices as layers, outermost first; both have a required domain."""
+    """Return partitions and annotated slices as layers with a required domain, outermost first."""
     found = tuple(sorted((*partitions, *slices), key=lambda each: -each.size))
     crossed = [(outer.size, inner.size) for outer, inner in pairwise(found) if outer.size % inner.size]
     for outer, inner in crossed if partitions and slices else ():
@@ -165,8 +165,8 @@ def by_labels(pods: list[PodRecord], policies: list[SubGroupPolicy]) -> Iterator
     """Yield the sub-groups of these policies; a policy is compared only with pods that have its required label.
 
     The cost is proportional to the result and not to policies times pods, because one user can choose both numbers.
-    Raises LimitError if the comparison would be too much work, because many policies require no label or a label that
-    all pods have.
+    Raises LimitError if the comparison would take too long, because many policies require no label or a label that all
+    pods have.
     """
     left = SUB_GROUP_CHECKS.value
     by_label: defaultdict[tuple[str, str], list[PodRecord]] = defaultdict(list)
