@@ -4,7 +4,7 @@ All verbs run on the event loop: filter, prioritize and preempt only read the st
 coroutine, because it waits for the other members of a gang and for the API server.
 
 Calls over TLS need a client certificate. Plain HTTP is served on loopback only. Processes on the same machine may call
-it without a certificate, but web pages in a local browser must not be able to. A web page can send forms and plain text
+the extender without a certificate, but web pages in a local browser must not. A web page can send forms and plain text
 to any address, and can reach loopback under its own host name (DNS rebinding). However, a web page cannot send JSON to
 another site without a preflight request, and cannot set the headers `Host` and `Origin`.
 """
@@ -70,7 +70,7 @@ Answer = Callable[[bytes], Awaitable[bytes]]
 
 
 class _WithPod(api.ExtenderWire):
-    """Arguments that the calls of all verbs have. The pod in them is not decoded yet."""
+    """Arguments of the calls of all verbs, with the pod as undecoded JSON."""
 
     pod: msgspec.Raw = msgspec.Raw()
 
@@ -96,7 +96,7 @@ def _verb(
 
 
 async def _short(body: bytes) -> bytes:
-    """Return the body of a long call without the pod's fields that are not used, because decoding them takes too long.
+    """Return the body of a long call without the pod's unused fields, because decoding them takes too long.
 
     Raises msgspec.DecodeError if the body is not a verb's call.
     """
@@ -110,10 +110,10 @@ async def _short(body: bytes) -> bytes:
 
 
 class _Calls:
-    """Server of the verbs; passes other paths to `others`, and rejects requests that cannot come from kube-scheduler.
+    """Server of the verbs, which passes other paths to `others` and rejects requests that kube-scheduler cannot send.
 
-    kube-scheduler sends two calls per pod, and Starlette's layers would add a tenth to the extender's cost of a pod.
-    Callers that are `authenticated` may use any host name.
+    kube-scheduler sends two calls per pod, and Starlette's layers would increase the extender's cost per pod by a
+    tenth. Callers that are `authenticated` may use any host name.
     """
 
     def __init__(self, answers: Mapping[str, Answer], others: ASGIApp, *, authenticated: bool) -> None:
@@ -122,7 +122,7 @@ class _Calls:
         self._authenticated = authenticated
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request; give no answer if the client disconnects before the request is complete."""
+        """Answer one request, unless the client disconnects before the request is complete."""
         if refusal := self._refusal(scope["method"], Headers(scope=scope)):
             await refusal(scope, receive, send)
             return

@@ -1,18 +1,18 @@
 """The barrier for bind calls: the members of a gang wait for each other, then all are bound.
 
 kube-scheduler places pods one by one, and a binding cannot be undone. If each member were bound when its call arrives,
-a gang would stay partly placed when its last member is rejected. kube-scheduler may reject a member, because it checks
-more than the planner does. Therefore all calls of a gang are answered together, once enough members have arrived. When
-a call arrives, kube-scheduler has checked the member's node with all its plugins, and has reserved the member's
-resources there. Once enough calls are held, the gang can therefore certainly start.
+a gang would stay partly placed when kube-scheduler, which checks more rules than the planner, rejects the last member.
+Therefore all calls of a gang are answered together, once enough members have arrived. Before the call for a member,
+kube-scheduler has checked the member's node with all its plugins, and has reserved the member's resources. Once enough
+calls are held, the gang can therefore certainly start.
 
 Because the planner has already chosen the nodes, members arrive shortly after each other. The timeout starts with the
 first arrival and is short, because held calls occupy capacity. Each member that arrives extends the timeout, because
 thousands of members need more time.
 
 A *meeting* contains the calls of one gang and one epoch, because members pinned by different placements do not start
-together. A meeting ends once, with one outcome for all its calls; the next call opens another meeting. All code here
-runs on the event loop.
+together. A meeting ends once, with one outcome for all its calls; the next call opens another meeting. All code of the
+module runs on the event loop.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ WAIT = Histogram(
 MEMBER_S = 0.05
 """Time added to the timeout for each arrived member.
 
-Without this time, a gang of a thousand pods would never start with a busy API server, because kube-scheduler then
+Without the added time, a gang of a thousand pods would never start with a busy API server, because kube-scheduler then
 binds only twenty pods per second.
 """
 LONGEST_S = 290.0
@@ -55,7 +55,7 @@ from_zero(OUTCOMES, (outcome.name.lower() for outcome in MeetingOutcome))
 
 @dataclass(slots=True)
 class _Meeting:
-    """The held bind calls of one gang and epoch; `arrived` maps each slot to the last pod that arrived for the slot."""
+    """The held bind calls of one gang and epoch; `arrived` maps each slot to the UID of its last pod."""
 
     opened_at: float
     arrived: dict[Slot, str] = field(default_factory=dict)
@@ -89,8 +89,8 @@ class Barrier:
     ) -> MeetingOutcome:
         """Call `on_arrival`, then wait until the held members (slots by pod UID) satisfy `enough`, or until a timeout.
 
-        If several pods arrive for the same slot, only the last one keeps the slot; the others get CANCELLED. The call
-        of a member that ends with an exception no longer counts as held.
+        If several pods arrive for the same slot, the last pod keeps the slot, and the others get CANCELLED. A member's
+        call that ends with an exception no longer counts as held.
         """
         key = (gang_uid, epoch)
         meeting = self._arrive(key, slot, pod_uid)
@@ -109,12 +109,12 @@ class Barrier:
                 del meeting.arrived[slot]
 
     def cancel(self, gang_uid: str, epoch: int | None = None) -> None:
-        """End the meetings of a gang, for one epoch or for all, because its placement has ended or a member is gone."""
+        """End the meetings of a gang, for one epoch or all, after its placement has ended or a member is gone."""
         for key in [key for key in self._meetings if key[0] == gang_uid and epoch in {None, key[1]}]:
             self._end(key, self._meetings[key], MeetingOutcome.CANCELLED)
 
     def cancel_all(self) -> None:
-        """End every meeting, because this process no longer leads."""
+        """End every meeting when this replica no longer leads."""
         for gang_uid, epoch in list(self._meetings):
             self.cancel(gang_uid, epoch)
 
@@ -123,7 +123,7 @@ class Barrier:
         return {uid: frozenset(meeting.arrived) for (uid, _), meeting in self._meetings.items()}
 
     def waiting(self) -> int:
-        """Return the number of held calls of all gangs together."""
+        """Return the total number of held calls."""
         return sum(meeting.calls.total() for meeting in self._meetings.values())
 
     def _arrive(self, key: tuple[str, int], slot: Slot, pod_uid: str) -> _Meeting:
@@ -142,7 +142,7 @@ class Barrier:
     def _check_deadline(self, key: tuple[str, int], meeting: _Meeting) -> None:
         """End a meeting after its timeout.
 
-        All members of a meeting share one timer, which is set again when the timeout grows.
+        All members of a meeting share one timer, which is restarted when the timeout grows.
         """
         lasts_s = min(self._timeout_s + MEMBER_S * len(meeting.arrived), LONGEST_S)
         left = meeting.opened_at + lasts_s - self._monotonic_s()

@@ -28,7 +28,7 @@ NEAR: Final = 0.8
 """Used fraction of a budget from which a warning is sent."""
 EVERY_S: Final = 5.0
 _UNKNOWN_AFTER_S: Final = 60.0
-"""Time after the start of this process before it warns that the usage is unknown."""
+"""Time after the start of the extender before a warning that the usage is unknown."""
 
 LATE_S: Final = 600.0
 """Time within which the history recorder must publish that members have started or ended; usually it takes only
@@ -52,19 +52,17 @@ class BudgetReporter:
         self._held: frozenset[tuple[str, int]] = frozenset()
         """UIDs of the gangs that had members on nodes at the last report, with the number of these members."""
         self._held_before = False
-        """True once the first report has been made."""
+        """True after the first report."""
         self._changed: float | None = None
-        """Time of the first change that the known usage does not include yet; None without such a change."""
+        """Time of the first change that is missing in the known usage; None without such a change."""
 
     def believed(self, usage: PublishedUsage | None) -> PublishedUsage | None:
         """Return the published usage; None if its writer seems to be down.
 
-        The writer seems to be down if the usage has lacked a recent change for too long.
-
-        The usage is written only after changes. Therefore the age of the last write does not show whether the usage is
-        complete.
+        The writer seems to be down if the usage has lacked a recent change for too long. The age of the last write is
+        no evidence, because the usage is written only after changes.
         """
-        if self._changed is not None:  # the clock may have been set back
+        if self._changed is not None:  # because the clock may have been set back
             self._changed = min(self._changed, self._wall_s())
         if usage is not None and self._changed is not None and usage.until > self._changed:
             self._changed = None

@@ -1,7 +1,8 @@
 """The live state on one event loop, and the reflectors that update it.
 
-Verbs, watches and timers run on this loop. Only the loop changes and reads the state, so the state needs no locks. The
-planner and its writers run in threads; `ask` runs a function for them on the loop, between two other callbacks.
+Verbs, watches and timers run on the event loop. Only the loop changes and reads the state, so the state needs no locks.
+The planner and its writers run in threads; for these threads, `ask` runs a function on the loop, between two other
+callbacks.
 """
 
 import asyncio
@@ -41,16 +42,16 @@ from muster.process import memory
 
 T = TypeVar("T")
 ANSWER_S = 30.0
-"""Timeout for a thread that waits for a result from the loop; only a loop that has ended takes this long."""
+"""Timeout of a thread that waits for a result from the loop; only a loop that has ended takes longer."""
 MAX_DELAY_S = 5.0
-"""Longest interval between two attempts to reach an API server that does not respond; it is short because gangs wait.
+"""Longest interval between two attempts to reach an API server that does not respond; short, because gangs wait.
 """
 _USUAL_JOB_BYTES = 16 * 1024
 COMPARISONS = 1_000
-"""Number of pods that one callback compares with new queries; this takes about a millisecond."""
+"""Number of pods that one callback compares with new queries, in about a millisecond."""
 SLICE_COMPARISONS = 1_500
 SLICE_S = 0.002
-"""Duration of one slice of comparisons, and of the pause that follows it."""
+"""Duration of one slice of comparisons, and of the following pause."""
 _POLL_S = 0.02
 _NO_META, _NO_SPEC, _NO_STATUS = ObjectMeta(), core.PodSpec(), core.PodStatus()
 
@@ -85,7 +86,7 @@ class Live:
 
         The function may change the state, but must not block.
 
-        Raises RuntimeError if the loop has ended, and TimeoutError if it is stuck.
+        Raises RuntimeError if the loop has ended, and TimeoutError if the loop is stuck.
         """
         if self._loop is None or runs_on(self._loop):
             return question(self.state)
@@ -110,7 +111,7 @@ class Live:
             self._wake()
 
     async def until(self, condition: Callable[[], bool], timeout_s: float) -> bool:
-        """Wait until the state satisfies a condition; return False if this takes longer than the timeout."""
+        """Wait until the state satisfies a condition; return False after the timeout."""
         changed = asyncio.Event()
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
@@ -129,12 +130,12 @@ class Live:
 
 
 def name_only(pod: core.Pod) -> core.Pod:
-    """Return the pod without the fields that the state stores itself; 50,000 complete pods would take 15 KiB each."""
+    """Return the pod without the fields of which the state has its own copy; a complete pod takes 15 KiB."""
     return core.Pod(metadata=_name_of(pod.metadata), spec=_NO_SPEC, status=_NO_STATUS)
 
 
 def _identity(kind: type[T], obj: Any) -> T:
-    """Return an object with only its name, because the state stores what it needs; an object may have a megabyte."""
+    """Return an object with only its name; the state has its own copy of other fields, which may be a megabyte."""
     return kind(metadata=_name_of(obj.metadata))  # type: ignore[call-arg]  # all kinds of objects have metadata
 
 
@@ -144,7 +145,7 @@ def _name_of(meta: ObjectMeta) -> ObjectMeta:
 
 
 def _planned_weight_of(job: Job) -> int:
-    """Return the size of a Job's fields that the state keeps; of a usual Job the total size, which is faster."""
+    """Return the size of a Job's fields that the state keeps, or, for a usual Job, the total size, which is faster."""
     whole = weight_of(job)
     return whole if whole <= _USUAL_JOB_BYTES else weight_of(planned_job(job))
 
@@ -206,7 +207,7 @@ class LiveCluster(Live):
         return self._synced
 
     def not_ready(self) -> str | None:
-        """Return a sentence about a kind that has not been read yet or can no longer be read; None if there is none."""
+        """Return a sentence about a kind that has not been read yet or can no longer be read, if any."""
         unread = not_ready({_called(resource): each for resource, each in self._reflectors.items()})
         if unread or self.synced:
             return unread
@@ -243,7 +244,7 @@ class LiveCluster(Live):
         later = self._later
         if later is not None:
             loop = later.get_loop()
-            with suppress(RuntimeError):  # the loop has ended, and the task with it
+            with suppress(RuntimeError):  # the loop and the task have ended
                 loop.call_soon_threadsafe(later.cancel)
                 loop.call_soon_threadsafe(self._pool.stop)
         for reflector in self._reflectors.values():
@@ -294,6 +295,6 @@ class LiveCluster(Live):
 
 async def settle(filled: Callable[[], bool], *, poll_s: float = 0.2) -> None:
     """Wait until the caches are filled, then exempt the cached objects from Python's garbage collector."""
-    while not filled():  # noqa: ASYNC110 - a list that has ended is no event
+    while not filled():  # noqa: ASYNC110 - the end of a list is no event
         await asyncio.sleep(poll_s)
     log.info("caches are filled", objects=memory.freeze())

@@ -1,8 +1,8 @@
-"""Writers of Queue and HyperNode statuses: shares and usage of queues, members and problems of HyperNodes.
+"""Writers of statuses: shares and usage of Queues, and members and problems of HyperNodes.
 
-The extender writes these statuses because the planner computes their content anyway. If the controller wrote them, it
-would have to watch all nodes. The controller writes the other fields of the Queue status (state, counts, allocated).
-Extender and controller use merge patches that contain only their own fields.
+The extender writes these statuses, because the planner computes their content anyway; the controller would have to
+watch all nodes. The controller writes the other fields of the Queue status (state, counts, allocated). Extender and
+controller use merge patches that contain only their own fields.
 """
 
 from collections.abc import Mapping, Sequence
@@ -40,7 +40,7 @@ EVERY_S = 2.0
 AGAIN_S = 600.0
 """Time after which the status of a HyperNode is written again if another controller has changed the status."""
 MAX_AT_ONCE = 100
-"""Maximum number of objects of a kind that are written in one cycle; the others follow in later cycles."""
+"""Maximum number of objects of a kind that are written in one cycle; further objects follow in later cycles."""
 MAX_LOGGED = 20
 """Maximum number of problems that are logged at once."""
 MAX_RESOURCES = 64
@@ -121,9 +121,9 @@ def queue_difference(
 
 
 def largest_difference(root: scheduling.Queue, snapshot: Snapshot) -> dict[str, object]:
-    """Return the merge patch with the largest amounts on a node, by which admission finds pods that fit no node.
+    """Return the merge patch with the largest amounts on a node, so that admission can find pods that fit no node.
 
-    The patch is empty if there are no nodes or too many resources. Claimed devices are not included.
+    The patch is empty without nodes or with too many resources. Claimed devices are not included.
     """
     most = snapshot.allocatable.max(axis=1, initial=0)
     found = dict.fromkeys(snapshot.claimed_resources, 0)
@@ -139,7 +139,7 @@ def _replaced(known: Mapping[str, object], wanted: Vector) -> dict[str, str | No
 
 
 def first_refusals(session: Session) -> dict[str, str]:
-    """Return, for each queue, the reason why its first waiting gang waits."""
+    """Return the reason why the first waiting gang of each queue waits."""
     waits = {each.gang.key: each for each in session.decided(decisions.Unschedulable)}
     result: dict[str, str] = {}
     for each in waits.values():
@@ -164,7 +164,7 @@ class HyperNodeStatusWriter(Writer):
         snapshot = session.snapshot
         hyper_nodes = {
             name: each for name, each in snapshot.hyper_nodes.items() if pool_of(each.metadata) == snapshot.pool
-        }  # one writer for each kind of field
+        }  # each field has a single writer
         if at < self._next or not (hyper_nodes or self._written):
             return
         found = session.hyper_nodes
@@ -190,7 +190,7 @@ class HyperNodeStatusWriter(Writer):
         self._written[meta.name] = (words, self._monotonic_s())
 
     def _report(self, found: HyperNodes) -> None:
-        """Count the problems of HyperNodes in a metric, and log each once."""
+        """Count the problems of HyperNodes in a metric, and log each problem once."""
         INVALID.set(len(found.problems))
         wrong = frozenset((name, problem) for name, problems in found.problems.items() for problem in problems)
         fresh = sorted(wrong - self._logged, key=lambda each: (each[0], each[1].message))
@@ -222,7 +222,7 @@ def hyper_node_difference(
 def _condition(
     known: Condition | None, problems: Sequence[HyperNodeProblem], generation: int, now: float
 ) -> Condition | None:
-    """Return the condition to write; None if the existing one is up to date or none is needed."""
+    """Return the condition to write; None if no write is needed."""
     if not problems and (known is None or known.status == "True"):
         return None
     status, reason = ("False", problems[0].reason) if problems else ("True", "Resolved")

@@ -1,8 +1,8 @@
-"""Carries out the decisions of a cycle in order; `extender.placements` carries out the decisions about placements.
+"""Writer of a cycle's decisions, in order; `extender.placements` writes the decisions about placements.
 
-The order matters: a placement is written before any other write that depends on it. A PodGroup becomes Inqueue only
-after its placement exists, so that its pods can be pinned when they are created. Each write that the API server has
-confirmed is applied to the local state at once. A failed write is logged, and a later cycle makes the decision again.
+A placement is written before any other write that depends on it. A PodGroup becomes Inqueue only after its placement
+exists, so that its pods can be pinned when they are created. Each confirmed write is applied to the local state at
+once. A failed write is logged, and a later cycle decides again.
 """
 
 from collections.abc import Callable, Mapping
@@ -60,11 +60,11 @@ class Committer:
         self._queues = QueueStatusWriter(context)
         self._hyper_nodes = HyperNodeStatusWriter(context)
         self.publish: Callable[[Session], None] = lambda _: None
-        """Called at the end of a cycle to publish the planner's inputs."""
+        """Function that is called at the end of a cycle to publish the planner's inputs."""
         self.keep_failures: Callable[[], None] = lambda: None
-        """Called when a gang begins to avoid nodes on which its members failed."""
+        """Function that is called when a gang begins to avoid nodes on which its members failed."""
         self.recall_failures: Callable[[], None] = lambda: None
-        """Called when this process begins to lead."""
+        """Function that is called when this replica begins to lead."""
         self.scaling = Scaling(context)
         self._placements = PlacementWriter(context, barrier, NoteWriter(context, self._statuses))
         self.mark_binding = self._placements.mark_binding
@@ -80,7 +80,7 @@ class Committer:
         writes.all("placement", placements.avoid, avoids)
         if any(avoid.avoided for avoid in avoids):
             self.keep_failures()
-        # first, because gangs placed next may need the released capacity and quota
+        # first, because gangs that are placed next may need the released capacity and quota
         writes.all("placement", placements.keep_spares, decided(decisions.KeepSpares))
         places = decided(decisions.Place)
         for moved in (True, False):  # placements of moved gangs are written before any pod is evicted
@@ -135,5 +135,5 @@ class Committer:
         self._cluster.ask(lambda state: state.on_pod_written(new))
 
     def stop(self) -> None:
-        """Stop the writers; the next leader makes the decisions again whose writes have not been sent."""
+        """Stop the writers; the next leader decides again about unsent writes."""
         self.writes.stop()

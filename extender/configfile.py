@@ -1,8 +1,9 @@
-"""Watcher of the scheduler configuration's file while the extender runs.
+"""Watcher of the scheduler configuration's file.
 
 The text is read and compared every second. A change of a mounted ConfigMap replaces a symbolic link above the file, so
-the file's size and time may stay the same. A valid configuration takes effect with the next cycle. An invalid one has
-no effect: the previous configuration stays in use. The log, a metric and an Event report the error once.
+the file's size and time may stay the same. A valid configuration takes effect with the next cycle. An invalid
+configuration has no effect: the previous configuration stays in use. The log, a metric and an Event report the error
+once.
 """
 
 import threading
@@ -33,7 +34,7 @@ INTERVAL_S = 1.0
 
 
 class ConfigFile:
-    """The configuration file, and its last valid content; if no file is set, the default configuration."""
+    """The configuration file, and its last valid content; without a file, the default configuration."""
 
     def __init__(self, file: Path | None) -> None:
         """Read the file for the first time. Raises ValueError with all errors in the text."""
@@ -52,11 +53,11 @@ class ConfigFile:
         self._refuse: Callable[[str], None] = lambda _: None
 
     def follow(self, use: Callable[[SchedulerConfig], None], refuse: Callable[[str], None]) -> None:
-        """Set the functions to call: `use` with a valid configuration, `refuse` with the errors of an invalid one."""
+        """Call `use` with each new valid configuration, and `refuse` with the errors of each invalid one."""
         self._use, self._refuse = use, refuse
 
     def start(self) -> None:
-        """Start to check the file every second, if there is a file."""
+        """Start checking the file, if one is set, every second."""
         if self._file is not None:
             self._thread.start()
 
@@ -88,7 +89,7 @@ class ConfigFile:
         self._use(self.current)
 
     def _report(self, report: ConfigurationReport) -> None:
-        """Log the report about a newly used configuration, unless it is the default one."""
+        """Log the report about a newly used configuration, except the default configuration."""
         if self._file is None:
             return
         CURRENT.set(1)

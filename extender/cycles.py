@@ -1,8 +1,8 @@
-"""The planner thread, which runs one cycle after every burst of changes, as long as this replica leads.
+"""The planner thread, which runs a cycle after every burst of changes, as long as this replica leads.
 
 The loop copies the live state; the planner thread decides on the copy; the committer writes the decisions. Each write
 names the version of the object or the epoch of the placement, so the API server rejects a write if the object has
-changed. A rejected write does no harm: the change that caused it also wakes the planner, which decides again.
+changed. After a rejected write, the planner decides again, because the change of the object also wakes the planner.
 """
 
 import threading
@@ -40,25 +40,24 @@ DEBOUNCE_S = 0.005
 REST = 10.0
 """Length of the planner's pause after a cycle, as a multiple of the cycle's CPU time.
 
-During a burst of events, the pause leaves CPU time for verbs and watches, and each cycle processes more events. With
-5,000 nodes and a pause of only twice the cycle's time, cycles that changed nothing used two thirds of the extender's
-CPU time.
+In a burst of events, the pause leaves CPU time for verbs and watches, and each cycle processes more events. With 5,000
+nodes and a pause of only twice the cycle's time, cycles that changed nothing used two thirds of the extender's CPU
+time.
 """
 MAX_REST_S = 0.1
-"""Maximum pause in seconds. After a cycle that takes longer than this, the pause is as long as the cycle."""
+"""Maximum pause in seconds, except after a longer cycle, when the pause is as long as the cycle."""
 BURST_S = 0.3
 """CPU time in seconds that cycles after a quiet period may use without a pause. A new gang causes about five cycles
 until its pods are bound. If hundreds of other gangs wait, each of these cycles takes ten milliseconds or more."""
 IDLE_S = 1.0
 IDLE = 10.0
-"""Minimum interval between cycles while nothing changes, as a multiple of a cycle's CPU time; these cycles only check
-deadlines."""
+"""Minimum interval between cycles without changes, which only check deadlines, as a multiple of a cycle's CPU time."""
 
 
 class Pauses:
     """The pauses between cycles.
 
-    A burst of cycles runs without pauses until it has used its CPU time, which accumulates in quiet times.
+    A burst of cycles runs without pauses until it has used the CPU time that accumulates in quiet times.
     """
 
     def __init__(self) -> None:
@@ -102,13 +101,13 @@ class Planner:
         self.session: Session | None = None
         """The session of the last cycle."""
         self._replaced: Session | None = None
-        """The session of the cycle before the last one, kept because a verb on the loop may still be using it."""
+        """The session of the cycle before the last, kept because a verb on the loop may still use it."""
         self._active = active
         self._arrived = arrived
         self._wall_s = wall_s
         self._monotonic_s = monotonic_s
         self._reported_exclusions: set[tuple[str, str, str]] = set()
-        """Kind, name and reason of each excluded object that has already been logged."""
+        """Kind, name and reason of each excluded object already logged."""
         self._queue_metrics = QueueMetrics()
         self._was_active = False
         self._woken = threading.Event()
@@ -117,7 +116,7 @@ class Planner:
 
     def wake(self) -> None:
         """Request a cycle soon; several calls within a short time cause a single cycle."""
-        if not self._woken.is_set():  # cheaper than calling set() again, which matters for 50,000 pods
+        if not self._woken.is_set():  # cheaper than another set(), which matters for 50,000 pods
             self._woken.set()
 
     def reconfigure(self, configuration: SchedulerConfig) -> None:
@@ -214,7 +213,7 @@ class Planner:
     def _take_snapshot(
         self, state: PlannerState
     ) -> tuple[Snapshot, dict[str, frozenset[Slot]], dict[str, dict[str, str]]]:
-        """Return, as of one moment, a snapshot, the members that wait at the barrier, and the reasons of exclusions."""
+        """Return a snapshot, the members that wait at the barrier, and the reasons of exclusions, all of one moment."""
         if self._replaced is not None:
             self._replaced.forget()
             self._replaced = None
@@ -226,7 +225,7 @@ class Planner:
         return snapshot, self._arrived(), {"node": dict(state.exclusions.nodes), "pod": dict(state.exclusions.pods)}
 
     def _report_excluded(self, session: Session, unreadable: dict[str, dict[str, str]]) -> None:
-        """Count the excluded objects, and log each once with its reason."""
+        """Count the excluded objects, and log each object once with its reason."""
         gangs = {gang.key: gang.excluded for gang in session.snapshot.excluded}
         seen = set()
         for kind, reasons in {**unreadable, "gang": gangs}.items():

@@ -1,7 +1,7 @@
 """Evictions of pods: victims of other gangs, members of incomplete gangs, and pods that must be re-created.
 
 Pods are evicted through the Eviction API, which enforces disruption budgets. The placement that needs the capacity is
-written first and names all victims, so that a new process can continue after a restart.
+written before any eviction and names all victims, so that a restarted extender can continue.
 """
 
 from collections.abc import Callable
@@ -27,8 +27,7 @@ from muster.process.counters import from_zero
 log = structlog.get_logger()
 EVICTED = Counter("muster_evictions_total", "Evicted pods, by the action that chose them", ["action"])
 BELOW_MINIMUM = "below-minimum"
-"""Value of the label `action` of the metric, for pods of a gang that has too few members to continue; for other pods,
-the value is the action."""
+"""Value of the metric's label `action` for pods of a gang with too few members to continue, instead of an action."""
 from_zero(EVICTED, ("recall", "reclaim", "preempt", "consolidate", "continued", BELOW_MINIMUM))
 _UNCOUNTED = {"$deleteFromPrimitiveList/finalizers": ["batch.kubernetes.io/job-tracking"]}
 EVICT_AGAIN_S = 5.0
@@ -63,7 +62,7 @@ class Evictor(Writer):
         return self._asked.get(pod.uid, 0.0) > self._monotonic_s()
 
     def _victim(self, pod: PodRecord) -> PodRecord | None:
-        """Return the current pod if it still uses its node and was not evicted a moment ago.
+        """Return the current pod if it still uses its node and was not evicted just before.
 
         A pod that has finished is not evicted: it uses no capacity, and its owner must still count it.
         """
@@ -73,7 +72,7 @@ class Evictor(Writer):
         return latest
 
     def _evict_unchanged(self, pod: PodRecord, grace_s: int | None = None, version: str = "") -> None:
-        """Evict a pod provided that it has not changed, or has this version.
+        """Evict a pod if it is unchanged or has this version.
 
         Raises Conflict, or TooManyRequests if a disruption budget forbids the eviction.
         """
@@ -82,7 +81,7 @@ class Evictor(Writer):
         self._uncount(pod)
 
     def _evict_anyway(self, pod: PodRecord) -> None:
-        """Evict a pod if it is unchanged; if a disruption budget forbids this, delete the pod. Raises Conflict."""
+        """Evict an unchanged pod, or delete it if a disruption budget forbids the eviction. Raises Conflict."""
         try:
             self._evict_unchanged(pod)
         except TooManyRequests:
@@ -92,10 +91,10 @@ class Evictor(Writer):
     def _uncount(self, pod: PodRecord) -> None:
         """Prevent the Job controller of Kubernetes from counting an evicted pod as failed.
 
-        With each failed pod, that controller waits longer before it creates new pods, up to ten minutes, even if a
-        podFailurePolicy ignores the failure. Therefore this method removes the controller's finalizer from the pod, as
-        the controller itself does for a suspended Job. Only an evicted pod may lose the finalizer, because the success
-        of any other pod must be counted.
+        With each failed pod, the Job controller waits longer before it creates new pods, up to ten minutes, even if a
+        podFailurePolicy ignores the failure. Therefore the method removes the controller's finalizer from the pod, as
+        the controller does for a suspended Job. Only an evicted pod may lose the finalizer, because the success of any
+        other pod must be counted.
         """
         if names.BATCH_JOB_NAME not in pod.labels:
             return
@@ -103,13 +102,13 @@ class Evictor(Writer):
             self._client.strategic_patch(PODS, pod.name, {"metadata": {"uid": pod.uid, **_UNCOUNTED}}, pod.namespace)
         except NotFound:
             pass
-        except APIError as error:  # the pod is evicted all the same, and its owner re-creates it later
+        except APIError as error:  # the pod is evicted anyway, and its owner re-creates it later
             name = f"{pod.namespace}/{pod.name}"
             log.warning("an evicted pod counts as failed in its Job", pod=name, uid=pod.uid, error=str(error))
 
 
 class EvictionWriter(Evictor):
-    """Carries out the decisions MakeRoom and Evict. The function `close` ends a placement."""
+    """Writer of the decisions MakeRoom and Evict; the function `close` ends a placement."""
 
     def __init__(
         self, context: WriteContext, notices: NoticeWriter, close: Callable[[Session, decisions.ClosePlacement], None]
@@ -118,7 +117,7 @@ class EvictionWriter(Evictor):
         self._close = close
 
     def make_room(self, session: Session) -> None:
-        """Evict the victims of written placements: those with a disruption budget; the others if none was refused."""
+        """Evict victims of written placements: first those with disruption budgets; if none is refused, all others."""
         self._forget()
         due = [room for room in session.decided(decisions.MakeRoom) if self._stands(room)]
         refused: set[str] = set()
@@ -167,7 +166,7 @@ class EvictionWriter(Evictor):
         return placement is not None and placement.spec.epoch == room.epoch and bool(placement.spec.victims)
 
     def _evict_for(self, room: decisions.MakeRoom, victim: GangView, pod: PodRecord, longest_s: float) -> bool:
-        """Evict a pod if it still uses its node, with the shorter of `longest_s` and its own grace period."""
+        """Evict a pod if it still uses its node; its grace period is limited to `longest_s`."""
         latest = self._victim(pod)
         if latest is None:
             return False
@@ -176,7 +175,7 @@ class EvictionWriter(Evictor):
             self._evict_unchanged(latest, grace_s)
         except NotFound:
             return False
-        except Conflict:  # the pod has just changed, and may have ended: the next cycle decides again
+        except Conflict:  # the changed pod may have ended, so the next cycle decides again
             log.info("not evicted yet, because the pod has just changed", pod=pod.key, uid=pod.uid)
             return False
         self._note(pod)
@@ -196,8 +195,8 @@ class EvictionWriter(Evictor):
     def delete_all(self, session: Session) -> None:
         """Delete pods that must be re-created, pods without a node first.
 
-        If one of the pods has been bound in the meantime, the other pods of its gang stay. Such a gang may now be
-        complete, and would be left partly bound if a member were deleted. The next cycle decides again.
+        If one of the pods has been bound in the meantime, the other pods of its gang stay: the gang may now be
+        complete, and the next cycle decides again.
         """
         evicts = session.decided(decisions.Evict)
         grew: set[str] = set()
@@ -231,7 +230,7 @@ class EvictionWriter(Evictor):
         return True
 
     def _delete_started(self, pod: PodRecord) -> bool:
-        """Evict a pod that uses a node; return False if it has finished, because its owner must count a finished pod.
+        """Evict a pod that uses a node; return False for a finished pod, which its owner must count.
 
         A disruption budget does not protect the remaining pods of a gang that cannot continue.
         """
@@ -247,9 +246,9 @@ class EvictionWriter(Evictor):
     def _delete_unbound(self, pod: PodRecord) -> bool:
         """Evict a pod without a node, with no grace period; return False if a concurrent bind call has given it a node.
 
-        The eviction names the version of the pod without a node. Otherwise a kubelet could run the pod at the same time
-        as its successor. The pod is evicted and not deleted, because a Kubernetes Job counts a deleted pod as failed.
-        For evicted pods, the podFailurePolicy that admission adds prevents this.
+        The eviction names the version of the pod without a node, so that no kubelet runs the pod at the same time as
+        its successor. The pod is evicted instead of deleted, because a Kubernetes Job counts a deleted pod as failed;
+        for evicted pods, admission adds a podFailurePolicy.
         """
         seen = self._client.get(PODS, pod.name, pod.namespace)
         if seen.metadata.uid == pod.uid and not seen.spec.node_name:

@@ -31,7 +31,7 @@ _REMEMBERED = 10_000
 
 _Type = Literal["Normal", "Warning"]
 _News = tuple[str, str]
-"""Reason and kind of an Event. An Event is recorded only if its reason or kind differs from those of the last one."""
+"""Reason and kind of an Event, which is recorded only if one of them differs from the last Event's."""
 
 
 class GangEvents:
@@ -52,7 +52,7 @@ class GangEvents:
     def waits(self, gang: GangView, reason: str, message: str, *, other_reason: bool) -> None:
         """Record that the gang waits.
 
-        `other_reason` is True if it did not wait before, or for another kind of reason.
+        `other_reason` is True if the gang did not wait before, or waited for another kind of reason.
         """
         self._recorder.event(subject(gang.group), "Warning", "Unschedulable", message)
         if other_reason:
@@ -128,7 +128,7 @@ class GangEvents:
     def evicted(self, gang: GangView, pods: int, reason: Reason, kind: str) -> None:
         """Record the number of evicted pods of the gang; `kind` distinguishes several evictions."""
         owner = gang.group.metadata.controller
-        if owner is not None and owner.kind != PODS.kind:  # a pod without an owner has an Event of its own
+        if owner is not None and owner.kind != PODS.kind:  # a pod without an owner has its own Event
             self._report(gang, "Warning", "Evicted", reasons.placements.evicted(pods, reason), kind=kind)
 
     def _report(
@@ -159,7 +159,7 @@ class GangEvents:
 
 
 def _is_worth_telling(gang: GangView) -> bool:
-    """Return True for gangs with several pods, and for gangs that had to wait. kube-scheduler reports other gangs."""
+    """Return True for gangs with several pods and gangs that had to wait; kube-scheduler reports other gangs."""
     waited = any(each.type == "Unschedulable" for each in gang.group.status.conditions)
     return waited or gang.min_member > 1 or sum(pod_set.replicas for pod_set in gang.pod_sets) > 1
 

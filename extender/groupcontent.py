@@ -1,8 +1,8 @@
 """Content of PodGroup.status after a cycle: phase, counts and conditions. `extender.groupstatus` writes the status.
 
-The rules of the phases are Volcano's (session.go, getPodGroupPhase). A started gang is compared with the minimum that
-it had when it started. If the minimum is raised later, the gang does not become Unknown, because this phase may make a
-Job restart.
+The phases follow Volcano's rules (session.go, getPodGroupPhase). A started gang is compared with the minimum that it
+had when it started. If the minimum is raised later, the gang does not become Unknown, because this phase may make a Job
+restart.
 """
 
 from typing import Any
@@ -42,7 +42,7 @@ def wanted_status(
     succeeded = gone + sum(pod.phase == "Succeeded" for pod in alive)
     failed = sum(pod.phase == "Failed" for pod in alive)
     scheduled = [pod for pod in gang.pods if pod.node or pod.phase in _ENDED]
-    # an ended or terminating pod and its successor are one member
+    # an ended or terminating pod and its successor count as one member
     slots = {pod.slot or pod.uid for pod in scheduled}
     expected = {slot for slot, _, _ in gang.placed_slots()} if gang.started else set()
     finished = all(pod.phase in _ENDED for pod in scheduled) and not expected and not any(pod.waiting for pod in alive)
@@ -55,7 +55,7 @@ def wanted_status(
     )
     if (
         phase in {"Pending", "Inqueue"} and over != PLACED
-    ):  # while the gang waits, `extender.positionwriter` writes them
+    ):  # while the gang waits, `extender.positionwriter` writes these fields
         return status
     return replace(status, place=0, expected_start=None)
 
@@ -67,7 +67,7 @@ def _phase(gang: GangView, *, enqueued: bool, enough: bool, running: int, finish
         members = "over"  # the controller sets this phase when the workload has ended, even if pods were deleted
     elif enough:
         members = "whole"
-    elif present in {"Running", "Unknown"} and (running or gang.started):  # otherwise the gang has no members any more
+    elif present in {"Running", "Unknown"} and (running or gang.started):  # else, no members are left
         members = "whole" if present == "Running" and not running else "short"
     phase = PHASES[state_of(Facts(members=members))]
     return "Inqueue" if phase == "Pending" and (enqueued or present == "Inqueue") else phase

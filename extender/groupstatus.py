@@ -34,11 +34,11 @@ MESSAGE_INTERVAL_S = 5.0
 """Minimum interval between two messages with the same reasons.
 
 The shortage changes with every placement elsewhere, and each message costs a write of the PodGroup, of its Job's
-status, and two Events. The interval doubles with each message, up to the second number.
+status, and two Events. The interval doubles with each message, up to the second value.
 """
 LONGEST_MESSAGE_DELAY_S = 60.0
 COUNTS_REST_S = 1.0
-"""Time for which the counts of members must not change before they are written."""
+"""Time for which the counts of members must be stable before they are written."""
 COUNTS_MAX_S = 5.0
 """Time after which counts are written even if they are still changing."""
 END_LASTS_S = 1.0
@@ -55,12 +55,12 @@ EVICTION_SHOWS_S = 5.0
 MOMENT_S = 10.0
 """Time after which missing or uncompared pods are reported.
 
-An owner creates its pods one after another, and a normal start must not cause a Warning event."""
+An owner creates pods one after another, and a normal start must not cause a Warning event."""
 _MOMENTARY = frozenset({reasons.pods.TOO_FEW, reasons.pods.NOT_COMPARED, reasons.pods.LATER})
 _NO_NEWS = frozenset({reasons.pods.TOO_FEW, reasons.placements.EVICTED})
 """Reasons for waiting that are a direct consequence of an eviction, and do not replace the eviction's reason."""
 _Decided = tuple[bool, bool, Reason]
-"""The decisions of a cycle about a gang: if it is admitted, if it is placed, and the reason why it waits."""
+"""The decisions of a cycle about a gang: its admission, its placement, and the reason why it waits."""
 
 
 class _Held(NamedTuple):
@@ -78,7 +78,7 @@ class _Memory:
     """The writer's memory of one gang; times are in seconds of the monotonic clock."""
 
     seen: tuple[GangView, _Decided, float] | None = None
-    """View of the gang and decisions for which no status needs to be written before the given time."""
+    """View of the gang, decisions, and the time before which no status needs to be written for them."""
     written_s: float = -inf
     interval_s: float = MESSAGE_INTERVAL_S
     """Current interval between messages with the same reason."""
@@ -88,14 +88,15 @@ class _Memory:
     lacks: tuple[Reason, float] | None = None
     """Temporary reason for waiting, and the time since when it has not changed."""
     noted: GangView | None = None
-    """View whose status `extender.notes` has written since the last cycle, so that this cycle does not include it yet.
+    """View with a status that `extender.notes` has written since the last cycle and that this cycle does not include
+    yet.
     """
 
 
 class PodGroupStatusWriter(Writer):
     """Writer of a PodGroup's phase, counts and conditions.
 
-    The writer remembers written statuses, so that an unchanged gang causes no write.
+    Written statuses are remembered, so that an unchanged gang causes no write.
     """
 
     def __init__(self, context: WriteContext) -> None:
@@ -138,7 +139,7 @@ class PodGroupStatusWriter(Writer):
                 del self._known[key]
 
     def _due_s(self, gang: GangView, status: PodGroupStatus, now: float) -> float:
-        """Return the time at which to write this status, in seconds; infinity if the status is unchanged."""
+        """Return the time in seconds at which to write this status; infinity if the status is unchanged."""
         known, present = self._known[gang.key], gang.group.status
         if status == present:
             known.held = None
@@ -186,7 +187,7 @@ class PodGroupStatusWriter(Writer):
 def _why(
     known: _Memory, gang: GangView, why: decisions.Unschedulable | None, now: float
 ) -> decisions.Unschedulable | None:
-    """Return why the gang waits; shortly after an eviction this is the eviction's reason, unless there is a newer one.
+    """Return why the gang waits; shortly after an eviction, return the eviction's reason, unless a newer one exists.
 
     Repeated evictions of pods that have not ended yet do not count as separate evictions.
     """

@@ -202,7 +202,7 @@ class Units:
     """Maps a pod set to its kinds that request slices of several pods; other pod sets are left out."""
 
     def units_of_ranks(self, pod_set: PodSetView, ranks: Sequence[int]) -> list[list[int]]:
-        """Return these ranks grouped by unit, in their order."""
+        """Return these ranks grouped by unit, in the given order."""
         kinds = self._sliced.get(pod_set.name) if pod_set.unit == 1 else None
         if not kinds:
             return list(pod_set.units(ranks))
@@ -218,9 +218,9 @@ class Units:
         return list(units.values())
 
     def complete(self, pod_set: PodSetView, units: Sequence[Sequence[int]]) -> list[Sequence[int]]:
-        """Return the units of open slots that are complete: all their other ranks have a node or have failed.
+        """Return the complete units of open slots: all other ranks of the unit have a node or have failed.
 
-        The pods of a unit are created one after another. If an incomplete unit were placed, its first pods could get a
+        The pods of a unit are created one after another. The first pods of an incomplete unit could be placed in a
         domain that cannot hold the rest.
         """
         there = {rank for unit in units for rank in unit} | pod_set.taken.keys() | pod_set.failed

@@ -1,11 +1,11 @@
 """One topology as arrays: the domain of every node at each level, and sums over domains.
 
 Domains are nested: nodes that share a domain of one level also share a domain of each level above. A node without a
-domain in a level has -1 in that level and all levels below; gangs without a topology request may still use it.
+domain in a level has -1 in that level and all levels below; gangs without a topology request may still use the node.
 
-HyperNode trees need not be balanced. The levels of such trees are the tiers in use, the highest first. At the level of
-tier t, a node's domain is its topmost HyperNode ancestor whose tier is at most t, as Volcano interprets
-highestTierAllowed. One HyperNode may therefore be a domain of several levels; the levels are nested nevertheless.
+HyperNode trees need not be balanced. The levels of a HyperNode tree are the tiers in use, the highest first. At the
+level of tier t, a node's domain is its topmost HyperNode ancestor whose tier is at most t, as Volcano interprets
+highestTierAllowed. One HyperNode may therefore be a domain of several levels, which does not violate the nesting.
 """
 
 from dataclasses import dataclass, field
@@ -31,18 +31,18 @@ class Tree:
     name: str
     """Name of the tree: `default`, a configured topology, a Kueue Topology, or `hypernodes`."""
     levels: tuple[str, ...]
-    """Label keys, outermost first; for HyperNodes, one text per tier for users (`tier 2`)."""
+    """Label keys, outermost first; for HyperNodes, one text per tier for users, such as `tier 2`."""
     domains: tuple[tuple[str, ...], ...]
-    """For each level, the names of its domains by number, with or without nodes. For labels, a name is the path:
+    """Names of each level's domains by number, with or without nodes. A name in a label tree is a path, such as
     `block-a/rack-3`."""
     domain_of: Domains
     """Number of each node's domain, int32 of shape (levels, columns of the node table); -1 for no domain."""
     tiers: tuple[int, ...] = ()
-    """For HyperNodes: the tier of each level, highest first; empty for other trees."""
+    """The tier of each level of HyperNodes, highest first; empty for other trees."""
     tier_names: tuple[str, ...] = ()
-    """For HyperNodes: the tierName of each level, or an empty text; empty for other trees."""
+    """The tierName of each level of HyperNodes, or an empty text; empty for other trees."""
     parents: tuple[Domains, ...] = field(init=False)
-    """For each level, each domain's parent in the level above, int32 of shape (domains,); -1 for no parent."""
+    """Per level, each domain's parent in the level above, int32 of shape (domains,); -1 for no parent."""
 
     def __post_init__(self) -> None:
         self.domain_of.flags.writeable = False
@@ -64,7 +64,7 @@ class Tree:
 
 
 class Geometry:
-    """Sums over the domains of a tree, and the order of nodes and domains along it."""
+    """Sums over the domains of a tree, and the tree's order of nodes and domains."""
 
     def __init__(self, tree: Tree, order: Amounts) -> None:
         self.tree = tree
@@ -80,14 +80,14 @@ class Geometry:
         return np.bincount(self._numbers[level], weights=amounts, minlength=domains + 1)[1:].astype(np.int64)
 
     def lifted(self, level: int, counts: Amounts) -> Amounts:
-        """Return, for each domain of the level above, the sum of its child domains' counts."""
+        """Return the sum of the child domains' counts for each domain of the level above."""
         parents = self.tree.parents[level]
         inside = parents >= 0
         total = np.bincount(parents[inside], weights=counts[inside], minlength=len(self.tree.domains[level - 1]))
         return total.astype(np.int64)
 
     def first(self, level: int) -> Amounts:
-        """Return, for each domain of a level, the lowest position of its nodes, int64 of shape (domains,)."""
+        """Return the lowest position of the nodes in each domain of a level, int64 of shape (domains,)."""
         if level not in self._first:
             self._first[level] = _lowest(self.tree, level, self.places)
         return self._first[level]
@@ -104,7 +104,7 @@ def along(tree: Tree, order: Amounts) -> Amounts:
     """Return each column's position in the tree's order, domain by domain, int64 of shape (columns,).
 
     `order` has the columns of the known nodes by name. Domains are in the order of their first nodes; nodes without a
-    domain in a level come after nodes with one.
+    domain in a level come last.
     """
     columns = tree.domain_of.shape[1]
     by_name = np.full(columns, columns, dtype=np.int64)

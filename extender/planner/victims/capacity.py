@@ -1,8 +1,8 @@
-"""Search for victims that free enough resources, in one domain if required; a statement then verifies the result.
+"""Search for victims that free enough resources, in one domain if required, before the check on a statement.
 
-A gang's open slots are compared, per pod class, with the capacity that is free without the victims. Rules between pods
-are ignored. The shortest sufficient prefix of evictable units is found by doubling and halving, on arrays with a row
-per pod. Then unnecessary units are removed by halves, the most expensive units first.
+A gang's open slots are compared, per pod class, with the capacity that is free without the victims, ignoring rules
+between pods. The shortest sufficient prefix of evictable units is found by doubling and halving, on arrays with a row
+per pod. Unnecessary units are then removed by halves, the most expensive units first.
 
 For gangs that require one domain, domains are searched one at a time, smallest shortage first (as in Volcano's
 gangpreempt). The cheapest victims of the whole cluster would rarely be in the same domain.
@@ -26,7 +26,7 @@ from extender.planner.victims.units import EvictableUnit
 DOMAINS = 8
 """Maximum number of domains that are searched for one gang."""
 MOST_CHECKED = 256
-"""Maximum number of domains whose free capacity is compared."""
+"""Maximum number of domains for which the free capacity is compared."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,11 +36,11 @@ class Need:
     cls: PodClass
     pods: int
     usable: Mask
-    """Nodes that accept such pods, apart from capacity and other pods; bool of shape (nodes,)."""
+    """Nodes that accept pods of this class, apart from capacity and other pods; bool of shape (nodes,)."""
 
 
 def needs_of(session: Session, gang: GangView, slots: dict[str, list[int]]) -> list[Need] | None:
-    """Return the needs of these ranks of each pod set; None if the pods of a pod set are unknown."""
+    """Return the needs of these ranks by pod class; None if the pods of a pod set are unknown."""
     pods: dict[bytes, tuple[PodClass, int]] = {}
     for pod_set in gang.pod_sets:
         for rank in slots.get(pod_set.name, ()):
@@ -59,7 +59,7 @@ def needs_of(session: Session, gang: GangView, slots: dict[str, list[int]]) -> l
 
 
 def helpful(units: list[EvictableUnit], needs: list[Need]) -> list[EvictableUnit]:
-    """Return the units of one gang that free capacity on usable nodes; if its last unit does, return all its units."""
+    """Return the units of one gang that free capacity on usable nodes; if the last unit does, return all units."""
     useful = [any(bool(need.usable[unit.columns].any()) for need in needs) for unit in units]
     if units and units[-1].rest and useful[-1]:
         return units
@@ -87,19 +87,19 @@ class VictimCapacity:
         return all(int(np.minimum(self._room(need, free, None), need.pods).sum()) >= need.pods for need in self._needs)
 
     def fewest(self) -> int | None:
-        """Return the smallest sufficient number of units, from the first; None if all units together do not suffice."""
+        """Return the smallest sufficient number of units, counted from the first; None if all units do not suffice."""
         most = len(self.units)
         if not self.enough(most):
             return None
         high = 1
-        while high < most and not self.enough(high):  # usually few units suffice
+        while high < most and not self.enough(high):  # small numbers first, because few units usually suffice
             high = 2 * high
         return bisect_left(range(min(high, most)), 1, lo=high // 2, key=self.enough)
 
     def needed(self, number: int) -> list[int]:
-        """Return the necessary ones among the first `number` units; the most expensive ones are left out first.
+        """Return the necessary units among the first `number`; the most expensive units are left out first.
 
-        If the last unit of a gang is evicted, its pods above the minimum are evicted too.
+        The eviction of a gang's last unit includes the gang's pods above the minimum.
         """
         free = self._freed(number)
         rooms = [self._room(need, free, None) for need in self._needs]
@@ -125,7 +125,7 @@ class VictimCapacity:
         return kept[::-1]
 
     def _without(self, free: Amounts, totals: list[int], claims: list[FreedDevices], low: int, high: int) -> bool:
-        """Keep these units on their nodes if the gang still fits; in that case, update the first three arguments."""
+        """Keep these units on their nodes if the gang still fits; if so, update the first three arguments."""
         first, last = self._bounds[low], self._bounds[high]
         used = [claim for claim in claims if any(low <= user < high for user in claim.users)]
         there = np.concatenate([self._columns[first:last], np.array([claim.column for claim in used], np.int64)])

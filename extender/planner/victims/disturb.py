@@ -1,4 +1,4 @@
-"""The rule that determines whether pods of one gang may be evicted for another gang.
+"""The rule by which pods of one gang may be evicted for another gang.
 
 The rule depends on the purpose of the action:
 
@@ -10,9 +10,10 @@ The rule depends on the purpose of the action:
 A gang that was moved recently is not moved again for a while. No gang is moved if its owner would count the restart as
 a failure.
 
-A gang's annotations and its own budget (`state.guards`) protect it, except from `recall`, and from `reclaim` of
-capacity that its queue does not deserve. Without this exception, a user could annotate a gang after its start and so
-keep the capacity of other queues. PodDisruptionBudgets are checked later (`victims.units`), by the API server's rules.
+A gang's annotations and its own budget (`state.guards`) protect the gang, except from `recall`, and from `reclaim` of
+capacity that its queue does not deserve. Without the exception for `reclaim`, a user could annotate a gang after its
+start and so keep the capacity of other queues. PodDisruptionBudgets are checked later (`victims.units`), by the API
+server's rules.
 """
 
 from typing import Literal
@@ -51,7 +52,7 @@ def may_disturb(session: Session, asker: GangView, victim: GangView, why: Why) -
 def ignores_marks(session: Session, victim: GangView, why: Why) -> bool:
     """Return True if the victim's annotations and budget are ignored.
 
-    This is the case for a victim that borrows the gang's spare slots, or holds resources that its queue does not
+    The result is True for a victim that borrows the gang's spare slots, or holds resources that its queue does not
     deserve.
     """
     return why == "recall" or (why == "reclaim" and bool(session.hooks.holds_over_quota.call(victim)))
@@ -69,7 +70,7 @@ def gives(session: Session, asker: GangView, victim: GangView) -> bool:
 
 
 def moves_agreed(session: Session, scenario: Scenario) -> bool:
-    """Return True if plugins agree to these moves, by the rules of preempt or of reclaim for each gang."""
+    """Return True if plugins agree to these moves, by the rules of preempt or reclaim for each gang."""
     own, others = list[Chunk](), list[Chunk]()
     for chunk in scenario.chunks:
         (own if chunk.gang.queue == scenario.gang.queue else others).append(chunk)
@@ -95,7 +96,7 @@ def _movable(session: Session, asker: GangView, victim: GangView) -> bool:
 
 
 def _rests(victim: GangView, now: float) -> bool:
-    """Return True for a gang that was recently moved or repaired; its own pods are its placement's victims."""
+    """Return True for a gang that was recently moved or repaired; its placement names its own pods as victims."""
     placement = victim.placement
     if placement is None or not (own_victims(placement) or victim.key in placement.status.made_room):
         return False

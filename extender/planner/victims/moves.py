@@ -5,12 +5,12 @@ Candidates are tested from the cheapest to the most expensive, each with all pre
 1. Single units that free enough capacity.
 2. Units of one node that only together free enough capacity for a pod, and combinations of such units on several nodes.
 3. Units that free enough capacity, plus another unit whose node they can move to.
-4. Prefixes of the list of all units; units that can stay after all are not moved.
+4. Prefixes of the list of all units; units that can stay are not moved.
 
 The freed capacity is counted exactly for each GPU, because a unit may move between two GPUs of one node.
 
-A trial first evicts all units of the candidate. Then units that can stay are put back, and only the others are moved. A
-unit may stay on a node that no longer accepts new pods, but rules between pods still apply.
+A trial first evicts all units of the candidate. The units that can stay are then put back, and only the remaining units
+are moved. A unit may stay on a node that no longer accepts new pods, but rules between pods still apply.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -30,7 +30,8 @@ TRIALS = 32
 CHAINS = 16
 """Maximum number of candidates of step 3, before step 4."""
 CONSIDERED = 128
-"""Maximum number of bundles for which the freed capacity is counted, and of combinations of bundles on one node."""
+"""Maximum number of bundles whose freed capacity is counted, and maximum number of combinations of bundles on one
+node."""
 TOGETHER = 3
 """Maximum number of bundles of one node that are combined."""
 Bundle = tuple[EvictableUnit, ...]
@@ -39,7 +40,7 @@ Bundle = tuple[EvictableUnit, ...]
 
 @dataclass(frozen=True, slots=True)
 class Lot:
-    """Units that are moved together, and the number of missing pods that fit as a result."""
+    """Units that are moved together, and the number of missing pods that fit after the move."""
 
     bundles: tuple[Bundle, ...]
     gain: int
@@ -56,7 +57,7 @@ class Lot:
 
     @property
     def nodes(self) -> set[int]:
-        """The columns of the nodes that the units leave."""
+        """The columns of the units' present nodes."""
         return set(chain.from_iterable(unit.columns.tolist() for unit in self.units))
 
     def size(self, whole: Amounts) -> float:
@@ -115,8 +116,8 @@ def _lots(search: Search, units: list[EvictableUnit], lacks: list[int]) -> list[
 def _candidates(
     search: Search, units: list[EvictableUnit], lots: list[Lot], total: int
 ) -> Iterator[list[EvictableUnit]]:
-    """Yield sets of units that free enough capacity, those with the fewest pods first."""
-    if not total:  # rules between pods probably prevent the placement, and any unit may be the reason
+    """Yield sets of units that free enough capacity, sets with the fewest pods first."""
+    if not total:  # probably rules between pods prevent the placement, so any unit may be the reason
         yield []
         yield from map(list, bundles_of(units))
         return
@@ -124,13 +125,13 @@ def _candidates(
     by_price = [lot for lot in lots if lot.gain > 0]
     by_price.sort(
         key=lambda lot: (lot.pods / lot.gain, lot.size(whole_node(search.session)))
-    )  # small pods fit elsewhere most easily
+    )  # small pods fit on most other nodes
     for start in range(len(by_price)):
         yield _enough(by_price[start:], total)
 
 
 def _chains(search: Search, lots: list[Lot], total: int) -> Iterator[list[EvictableUnit]]:
-    """Yield units that free enough capacity, plus a bundle whose move lets the largest of their pods fit."""
+    """Yield units that free enough capacity, plus a bundle whose move makes space for their largest pod."""
     free, most = search.session.usable(), whole_node(search.session)
     singles = sorted((lot for lot in lots if len(lot.bundles) == 1), key=lambda lot: (lot.pods, lot.size(most)))
     for lot in [each for each in lots if each.gain >= total > 0]:
@@ -187,13 +188,13 @@ def _together(search: Search, lacks: Sequence[int], singles: Sequence[Lot]) -> l
 
 
 def _lacks(search: Search) -> list[int]:
-    """Return, for each need, the number of pods that do not fit now."""
+    """Return the number of pods of each need that do not fit now."""
     everywhere = np.arange(search.session.snapshot.free.shape[1])
     return [max(0, need.pods - held) for need, held in zip(search.needs, _held(search, everywhere), strict=True)]
 
 
 def _gain(search: Search, lacks: Sequence[int], bundles: Iterable[Bundle]) -> int:
-    """Return how many of the missing pods fit on the nodes of these bundles once the bundles are gone."""
+    """Return the number of missing pods that fit on the nodes of these bundles once the bundles are gone."""
     units = list(dict.fromkeys(chain.from_iterable(bundles)))
     columns = np.unique(np.concatenate([unit.columns for unit in units]))
     before = _held(search, columns)
@@ -205,7 +206,7 @@ def _gain(search: Search, lacks: Sequence[int], bundles: Iterable[Bundle]) -> in
 
 
 def _held(search: Search, columns: Amounts) -> list[int]:
-    """Return, for each need, the number of pods that fit on these nodes."""
+    """Return the number of pods of each need that fit on these nodes."""
     held = []
     for need in search.needs:
         room = np.where(need.usable[columns], search.session.room(need.cls, columns=columns), 0)
@@ -214,7 +215,7 @@ def _held(search: Search, columns: Amounts) -> list[int]:
 
 
 def keep_untouched(session: Session, statement: Statement, bundles: Sequence[Bundle]) -> list[Bundle]:
-    """Put back the bundles on whose nodes the statement has placed nothing; return the other bundles."""
+    """Put back the bundles on nodes without placements of the statement; return the other bundles."""
     taken = {operation.column for operation in statement.operations}
     kept: list[Bundle] = []
     others: list[Bundle] = []
@@ -242,7 +243,7 @@ def stays(session: Session, statement: Statement, bundle: Bundle) -> bool:
 
 
 def _suffered(session: Session, unit: EvictableUnit) -> bool:
-    """Return True if no affinity or spreading rule between pods forbids keeping the unit on its own nodes."""
+    """Return True if the affinity and spreading rules between pods allow keeping the unit on its nodes."""
     index = session.snapshot.index
     for cls in {pod.cls for pod in unit.pods}:
         codes = session.hooks.neighbour_predicate.call(cls)

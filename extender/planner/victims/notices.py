@@ -1,6 +1,6 @@
 """Eviction notices: their length, the time of the eviction, and the cost for the victim.
 
-The end of a notice is written once, to the placement of the gang that needs the capacity. Therefore a victim can rely
+The end of a notice is written once, to the placement of the gang that needs the capacity. A victim can therefore rely
 on the end of its notice: another planner reads the same time, and a later gang with the same victim uses the earlier
 end.
 """
@@ -40,9 +40,9 @@ def expected_to_go(session: Session, pod: PodRecord) -> bool:
 
 
 def length_s(session: Session, gang: GangView) -> float:
-    """Return the length of a gang's notice in seconds: the requested one, within the limits of queues and installation.
+    """Return the requested length of a gang's notice in seconds, within the limits of queues and installation.
 
-    The request on the PodGroup takes precedence; without one, the longest request of a member is used.
+    The request on the PodGroup takes precedence over the longest request of a member.
     """
     text = gang.group.metadata.annotations.get(EVICT_NOTICE)
     of_pods = {pod.answer.notice for pod in gang.pods if pod.answer and pod.answer.notice} if text is None else set()
@@ -58,7 +58,8 @@ def length_s(session: Session, gang: GangView) -> float:
 def notices_for(session: Session, gang: GangView, victims: Victims) -> tuple[Notice, ...]:
     """Return the notices for a gang's victims, in whole seconds; victims without a notice are left out.
 
-    If a victim has already been notified for a gang that no longer needs its capacity, the end of that notice is kept.
+    If a victim has an earlier notice for a gang that no longer needs its capacity, the end of the earlier notice is
+    kept.
     """
     home, found = gang.group.metadata.namespace, []
     going = {pod.uid for _, pod in victims}
@@ -89,10 +90,10 @@ def notices_of(placement: Placement) -> dict[str, Notice]:
 def due(notices: dict[str, Notice], staying: Victims, now: float) -> Victims:
     """Return the victims to evict now, among those that have not been evicted yet.
 
-    A gang with a notice is evicted once it has answered or the notice is over, and not earlier. If the gang has already
-    fallen below its minimum, its other members are evicted at once, because they cannot make progress. The gang's
-    answer may then be lost together with the members that reported it. A gang without a notice is evicted last, when
-    all notified gangs have ended or may be evicted. Capacity that is freed earlier would be idle until then.
+    A gang with a notice is evicted once it has answered or the notice is over. If the gang has already fallen below its
+    minimum, its other members are evicted at once, because they cannot make progress. The answer of such a gang may be
+    lost together with the members that reported it. A gang without a notice is evicted last, when all notified gangs
+    have ended or may be evicted, because capacity that is freed earlier would stay idle.
     """
     of_gangs: dict[str, bool] = {}
     running = set()
@@ -119,7 +120,7 @@ def _is_over(notice: Notice, now: float) -> bool:
 def answered(gang: GangView, notice: Notice, now: float, pods: Sequence[PodRecord] | None = None) -> bool:
     """Return True if a member reports that the gang is ready or has saved a checkpoint since its notice.
 
-    `pods` are the members whose answers count; None means all members and the PodGroup.
+    Only answers of members in `pods` count; None means all members and the PodGroup.
     """
     answers = gang.answers if pods is None else [pod.answer for pod in pods if pod.answer]
     since = max(readable_time(notice.told_at) or now, gang.started_s or 0.0)
@@ -134,9 +135,9 @@ def last_saved(gang: GangView, now: float) -> Checkpoint | None:
 
 
 def unsaved_s(gang: GangView, now: float) -> float:
-    """Return the seconds of work that an eviction costs each member, since the last checkpoint or the start.
+    """Return the seconds of work that each member loses by an eviction: since the last checkpoint or the start.
 
-    If neither is known, the gang is treated as if it had always been running, so that other gangs are evicted first.
+    Without a known time, the gang counts as always running, so that other gangs are evicted first.
     """
     saved = last_saved(gang, now)
     return max(0.0, now - (saved.at if saved else gang.started_s or 0.0))

@@ -2,8 +2,8 @@
 
 Spare slots come first, because no pod is evicted for them. Within a queue, lower priorities come first, then pods above
 a minimum before whole gangs, then revocable gangs. Next, the least lost work decides (pods times the time since the
-gang's last checkpoint or start), then the smallest and the youngest gang. Among queues, the queue that exceeds its fair
-share most gives up the next unit.
+gang's last checkpoint or start), then the smallest and the youngest gang. Among queues, the next unit is from the queue
+that exceeds its fair share most.
 """
 
 import heapq
@@ -34,7 +34,7 @@ def revocable(gang: GangView) -> bool:
 def by_cost(units: list[EvictableUnit], now: float) -> list[EvictableUnit]:
     """Return the evictable units of one queue, the cheapest disruption first; units of one gang keep their order.
 
-    Of a gang's reports, only its checkpoints affect the cost. A gang that reports more checkpoints than it has saved is
+    Only the checkpoints that a gang reports affect its cost. A gang that reports more checkpoints than it has saved is
     evicted before equal gangs, so a false report harms only the gang itself.
     """
     gangs = {unit.gang.key: unit.gang for unit in units}
@@ -52,7 +52,7 @@ def by_cost(units: list[EvictableUnit], now: float) -> list[EvictableUnit]:
 
 
 def across_queues(session: Session, units: list[EvictableUnit]) -> list[EvictableUnit]:
-    """Return the evictable units of several queues; each unit comes from the queue that then exceeds its share most."""
+    """Return the evictable units of several queues; each unit is from the queue that then exceeds its share most."""
     ordered = by_cost(units, session.now)
     first = {unit.gang.queue: unit.gang for unit in reversed(ordered)}
     if len(first) < 2:  # noqa: PLR2004 - a single queue needs no comparison
@@ -72,7 +72,7 @@ def across_queues(session: Session, units: list[EvictableUnit]) -> list[Evictabl
 def _furthest_first(
     units: list[EvictableUnit], saturation: Callable[[str, EvictableUnit | None], float]
 ) -> list[EvictableUnit]:
-    """Return the units in order: the next unit is always from the queue that then exceeds its share most."""
+    """Return the units in an order where each unit is from the queue that then exceeds its share most."""
     queues: dict[str, list[EvictableUnit]] = {}
     for unit in units:
         queues.setdefault(unit.gang.queue, []).append(unit)
@@ -88,7 +88,7 @@ def _furthest_first(
 
 
 def _saturations(session: Session, queues: Iterable[str]) -> Callable[[str, EvictableUnit | None], float] | None:
-    """Return a function that computes the fraction of its fair share that a queue uses without the units chosen so far.
+    """Return a function for the used fraction of a queue's fair share without the units already chosen.
 
     The result is None if no plugin computes shares.
     """

@@ -1,11 +1,11 @@
 """Search for the victims of one gang: selected by resources, then verified on a statement with all predicates.
 
-1. Find the shortest prefix of the evictable units that frees enough resources, and the units in it that are necessary
-   (`capacity`).
-2. A trial: evict the units, call the queues' hooks, and place the gang with all predicates. Usually the trial succeeds.
-3. If rules between pods or a full queue prevent the placement: try more units from the start of the ordered list. Then
-   leave out each unit that is unnecessary.
-4. Plugins accept or reject the scenario. If they reject it, the search starts again without the rejected unit.
+1. Find the shortest prefix of the evictable units that frees enough resources, and its necessary units (`capacity`).
+2. In a trial, evict the units, call the queues' hooks, and place the gang with all predicates. Usually the trial
+   succeeds.
+3. If rules between pods or a full queue prevent the placement, try more units from the start of the ordered list, and
+   leave out each unnecessary unit.
+4. Plugins accept or reject the scenario. After a rejection, the search starts again without the rejected unit.
 
 Failed trials are undone.
 """
@@ -22,7 +22,7 @@ from extender.planner.victims.capacity import Need, VictimCapacity
 from extender.planner.victims.units import EvictableUnit
 
 ROUNDS = 8
-"""Maximum number of searches for one gang, each without the units that plugins have rejected before."""
+"""Maximum number of searches for one gang, each without the units that plugins have already rejected."""
 TRIALS = 32
 """Maximum number of trials in a search that leaves out units, if resources alone do not decide."""
 
@@ -42,13 +42,13 @@ class Search:
     """Function that places the gang (and moved units) on the statement without these units. The function returns the
     units that must be evicted, or None if the gang does not fit."""
     agreed: Callable[[Scenario], bool]
-    """Function that asks the plugins whether they accept a scenario."""
+    """Function that returns True if the plugins accept a scenario."""
     moved: bool = False
     """True if the units are moved to new slots in the same scenario."""
 
 
 def solve(search: Search, units: list[EvictableUnit]) -> list[EvictableUnit] | None:
-    """Return the units that must be evicted, in their order; empty if none is necessary, None if no eviction helps."""
+    """Return the units that must be evicted, in the given order; empty if unnecessary, None if no eviction helps."""
     for _ in range(ROUNDS):
         kept = _fitting(search, units)
         if not kept:
@@ -83,7 +83,7 @@ def _fitting(search: Search, units: list[EvictableUnit]) -> list[EvictableUnit] 
 
 
 def _fewer(search: Search, units: list[EvictableUnit]) -> list[EvictableUnit] | None:
-    """Leave out unnecessary units by means of trials, in halves, the most expensive units first."""
+    """Leave out unnecessary units by trials, in halves, the most expensive units first."""
     kept, blocks, left = list(units), [(0, len(units))], TRIALS
     while blocks and left:
         low, high = blocks.pop()
@@ -128,7 +128,7 @@ def scenario_of(search: Search, units: Sequence[EvictableUnit]) -> Scenario:
 
 
 def _minded(search: Search, kept: list[EvictableUnit]) -> EvictableUnit | None:
-    """Return the first unit because of which plugins reject the scenario; None if they accept the whole scenario."""
+    """Return the first unit for which plugins reject the scenario; None if they accept the whole scenario."""
     scenario = scenario_of(search, kept)
 
     def agreed(number: int) -> bool:
@@ -141,7 +141,7 @@ def _minded(search: Search, kept: list[EvictableUnit]) -> EvictableUnit | None:
 
 
 def _without(units: list[EvictableUnit], kept: list[EvictableUnit], minded: EvictableUnit) -> list[EvictableUnit]:
-    """Return the candidates without the rejected unit and later units of its queue; with one queue, of its gang."""
+    """Return the candidates without the rejected unit and later units of its queue or, with one queue, of its gang."""
     before = {id(unit) for unit in kept[: kept.index(minded)]}
     queues = {unit.gang.queue for unit in units}
     if len(queues) > 1:

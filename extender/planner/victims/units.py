@@ -3,8 +3,8 @@
 PodDisruptionBudgets are applied as in the Eviction API, so pods with several budgets are never evicted.
 
 Spare slots that a running gang gives up for another gang are units without pods, because no pod is evicted for them.
-Lent slots are not units: a borrower is evicted only for the lender. A gang that is evicted as a whole also loses its
-spare slots, so these come before its last unit.
+Lent slots are not units, because a borrower is evicted only for the lender. A gang that is evicted as a whole also
+loses its spare slots, so the spare slots come before the gang's last unit.
 """
 
 from collections import Counter
@@ -42,7 +42,7 @@ class DisruptionBudgets:
         return bool(self._of(pod))
 
     def count_evictions(self, pods: Iterable[PodRecord]) -> bool:
-        """Count these evictions; if one of them is not allowed, count none and return False."""
+        """Count these evictions and return True if all are allowed; otherwise, count nothing and return False."""
         wanted: Counter[str] = Counter()
         for pod in pods:
             keys = self._of(pod)
@@ -76,7 +76,7 @@ class EvictableUnit:
     rows: Amounts
     """Resources of these pods, int64 of shape (columns, resources)."""
     spares: SpareRunOfClass | None = None
-    """Spare slots on one node that the gang gives up instead of pods."""
+    """Spare slots on one node that the gang gives up; None for a unit of pods."""
 
     @property
     def amounts(self) -> Amounts:
@@ -95,8 +95,8 @@ def units_of(
 ) -> list[EvictableUnit]:
     """Return a gang's evictable units, all remaining pods last; none during an active placement.
 
-    If any members may be evicted, members on the nodes in `useful` come first. Each independent pod is a unit of its
-    own. With `anyway`, the gang's annotations and its own budget are ignored.
+    If any members may be evicted, members on the nodes in `useful` come first. Each independent pod is a separate unit.
+    With `anyway`, the gang's annotations and its own budget are ignored.
     """
     if gang.active or not (gang.preemptable or anyway):
         return []
@@ -112,7 +112,7 @@ def units_of(
 
 
 def _extras(gang: GangView, within: Units, alive: list[PodRecord], useful: frozenset[str]) -> list[list[PodRecord]]:
-    """Return the units above the gang's minimum: those on useful nodes, then the last ranks of the last pod set."""
+    """Return the units above the gang's minimum: units on useful nodes, then the last ranks of the last pod set."""
     if gang.indivisible or not (gang.independent or gang.has_extras):
         return []
     counts = gang.taken_by_set
@@ -133,12 +133,12 @@ def _extras(gang: GangView, within: Units, alive: list[PodRecord], useful: froze
             found.append(pods)
         else:
             counts[name] += len(pods)
-            needed.add(name)  # other units of the pod set have the same size
+            needed.add(name)  # as are all other units of the pod set
     return found
 
 
 def _within_budget(gang: GangView, alive: int, units: list[EvictableUnit]) -> list[EvictableUnit]:
-    """Return as many units, from the first, as the gang's own budget (annotations jdb-*) allows to evict."""
+    """Return the first units, as many as the gang's own budget (annotations jdb-*) allows to evict."""
     most = own_allowance(gang, alive)
     if most is None:
         return units
@@ -161,7 +161,7 @@ def _is_on(snapshot: Snapshot, pod: PodRecord, nodes: Mask) -> bool:
 
 @dataclass(slots=True)
 class Catalogue:
-    """Evictable units of gangs, cached across cycles until the gang's view or the arrays' axes are replaced."""
+    """Evictable units of gangs, cached across cycles until the gang's view or the resource axis is replaced."""
 
     _known: dict[str, tuple[GangView, object, object, list[EvictableUnit]]] = field(default_factory=dict)
 
@@ -199,7 +199,7 @@ class Catalogue:
 def permitted(units: list[EvictableUnit], budgets: DisruptionBudgets) -> list[EvictableUnit]:
     """Return the units, in order, that budgets allow one after another.
 
-    The last unit of a gang is permitted only if all its other units are.
+    The last unit of a gang is permitted only if all other units of the gang are.
     """
     if not budgets:
         return units
@@ -213,7 +213,7 @@ def permitted(units: list[EvictableUnit], budgets: DisruptionBudgets) -> list[Ev
 
 
 def spare_units(session: Session, gang: GangView) -> list[EvictableUnit]:
-    """Return one unit for each node with spare slots that a gang could give up; none during an active placement."""
+    """Return one unit for each node with spare slots that a gang can give up; none during an active placement."""
     if gang.active or not gang.preemptable:
         return []
     found = []
@@ -234,7 +234,7 @@ def unused_spares(session: Session, gang: GangView) -> Iterator[tuple[NodeSpares
 
 
 def decide_given(session: Session, units: Sequence[EvictableUnit]) -> None:
-    """Add a KeepSpares decision for each gang that gives up spare slots; it lists the spare slots that remain."""
+    """Add a KeepSpares decision for each gang that gives up spare slots; it lists the remaining spare slots."""
     given: dict[str, tuple[GangView, list[NodeSpares]]] = {}
     for unit in units:
         if unit.spares is not None:
@@ -250,7 +250,7 @@ def decide_given(session: Session, units: Sequence[EvictableUnit]) -> None:
 
 
 def spares_left(kept: Iterable[NodeSpares], gone: Iterable[NodeSpares | BorrowedSpares]) -> list[NodeSpares]:
-    """Return a gang's spare slots, except those that it gives up and those that it has lent."""
+    """Return a gang's spare slots, except those that it gives up or has lent."""
     less = {(each.pod_set, each.node): each.count for each in gone}
     left = (NodeSpares(each.pod_set, each.node, each.count - less.get((each.pod_set, each.node), 0)) for each in kept)
     return [each for each in left if each.count > 0]
