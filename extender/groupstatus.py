@@ -207,7 +207,7 @@ def _why(
 def _lasting(
     known: _Memory, gang: GangView, why: decisions.Unschedulable | None, now: float
 ) -> decisions.Unschedulable | None:
-    """Return why the gang waits; None for a temporary, too recent reason, unless a reason is reported already."""
+    """Return why the gang waits; None if the reason is temporary and recent, and no other reason is reported."""
     if why is None or why.reason not in _MOMENTARY or gang.group.why_waiting:
         known.lacks = None
         return why
@@ -243,8 +243,8 @@ def write_status(
 ) -> None:
     """Write a gang's new status to the API server and to the state; `body` is the merge patch for a Volcano PodGroup.
 
-    A native PodGroup has only conditions for this purpose (`muster.api.muster.native`), in its status subresource. A
-    merge patch replaces the whole list, so the patch names the version of the object.
+    A native PodGroup has only conditions to store a status (`muster.api.muster.native`), in its status subresource. A
+    merge patch replaces the whole list of conditions, so the patch names the version of the object.
 
     Raises Conflict if the patch names a version and the object has changed since; patches of native PodGroups always
     name a version.

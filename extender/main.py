@@ -1,4 +1,4 @@
-"""The extender process: connects the parts and serves the verbs."""
+"""The extender process, which connects the parts and serves the verbs."""
 
 import asyncio
 import time
@@ -162,7 +162,7 @@ class Extender:
         self._config_file.start()
 
     def let_go(self) -> None:
-        """Answer all held bind calls with an error, so that kube-scheduler sends them again to the next leader.
+        """Answer all held bind calls with an error, so that kube-scheduler sends the calls again to the next leader.
 
         Call this on the loop.
         """
@@ -238,7 +238,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         loop = uvloop.new_event_loop()
         extender = Extender(options, ConfigFile(Path(settings.config) if settings.config else None), loop)
     except (ConfigurationError, FolderError, ValueError) as error:
-        log.error("cannot start", why=str(error))  # noqa: TRY400 - the error text suffices; a traceback would hide it
+        log.error("cannot start", why=str(error))  # noqa: TRY400 - a traceback would hide the error text
         return 2
     try:
         tls = ServerTLS(settings.tls) if settings.tls else None

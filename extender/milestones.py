@@ -1,7 +1,7 @@
 """Metrics of gangs and queues: seconds until a gang is planned, bound and running, and resources of queues.
 
 Each step of a gang is counted once, by the extender that leads at that time. Steps that were completed before this
-process first saw the gang are not counted, because another process has counted them.
+extender first observed the gang are not counted, because another extender has counted them.
 """
 
 from collections.abc import Callable
@@ -34,7 +34,7 @@ AMOUNTS: Final = Gauge(
 PLANNED, BOUND, RUNNING = "planned", "bound", "running"
 _CARRIED_OUT: Final = ("Planned", "Binding", "Bound")
 _JUST_S: Final = 2.0
-"""Maximum age of a gang that is treated as seen from its start, because API servers store only whole seconds."""
+"""Maximum age of a gang that counts as observed from its start, because API servers store only whole seconds."""
 
 
 @dataclass(slots=True)
@@ -61,7 +61,7 @@ class Milestones:
         """Maps a queue's name to its metric series."""
         self._wall_s = wall_s
         self._gangs: dict[str, _Gang] = {}
-        """The gangs that have been seen, by UID."""
+        """The observed gangs, by UID."""
 
     def group(self, old: PodGroup | None, new: PodGroup | None) -> None:
         """Count the steps that a created, changed or deleted PodGroup shows."""

@@ -24,7 +24,7 @@ from muster.kube.errors import Conflict
 class NoteWriter(Writer):
     """Writer of placements into PodGroups.
 
-    Each status that is written together with a placement is passed to `statuses`.
+    Each status written together with a placement is passed to `statuses`.
     """
 
     def __init__(self, context: WriteContext, statuses: PodGroupStatusWriter) -> None:
@@ -32,7 +32,7 @@ class NoteWriter(Writer):
         self._statuses = statuses
 
     def write(self, session: Session, gang: GangView, wanted: PlacementContent, *, placed: bool) -> None:
-        """Write the annotation together with the PodGroup's status; `placed` is true if this write places the gang."""
+        """Write the annotation together with the PodGroup's status; `placed` is true if the write places the gang."""
         known = gang.placement
         status = wanted_status(gang, enqueued=gang.key in session.enqueued, placed=placed, waits=None, now=session.now)
         body = {"metadata": {"annotations": {names.PLACEMENT: wanted.as_note()}}, "status": status_body(status)}

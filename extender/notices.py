@@ -1,8 +1,8 @@
-"""Writer of eviction notices to pods, and of withdrawals; counts the outcomes of notices.
+"""Writer of eviction notices to pods and of withdrawals, which also counts the outcomes of notices.
 
 A pod first gets the condition of its eviction notice, and then the annotations. The planner repeats the decision until
-the pod has the annotations, so both will be written even if this process stops. The deadline is stored in the placement
-of the gang that gets the capacity.
+the pod has the annotations, so a stop of the process does not leave the notice incomplete. The deadline is stored in
+the placement of the gang that gets the capacity.
 """
 
 from collections.abc import Iterable
@@ -39,12 +39,12 @@ D = TypeVar("D", decisions.SendNotice, decisions.WithdrawNotice)
 
 
 class NoticeWriter(Writer):
-    """Carries out the decisions SendNotice and WithdrawNotice."""
+    """Writer of the decisions SendNotice and WithdrawNotice."""
 
     def __init__(self, context: WriteContext) -> None:
         super().__init__(context)
         self._counted: LRUCache[tuple[str, str], None] = LRUCache(_REMEMBERED)
-        """UID of the gang and subject of each notice that has been counted, because a notice must be counted only once.
+        """UID of the gang and subject of each notice that has been counted, so that no notice is counted twice.
         """
 
     def write(self, session: Session) -> None:
@@ -73,9 +73,9 @@ class NoticeWriter(Writer):
             self._count_notice(gang_uid, f"{room.gang.uid}/{room.epoch}", outcome)
 
     def repaired(self, repair: decisions.EvictForFaults) -> None:
-        """Count the end of a repair's notice, if there was one.
+        """Count the end of a repair's notice, if any.
 
-        Lost work is not counted, because no other gang caused it.
+        The lost work is not counted, because no other gang caused the repair.
         """
         if repair.outcome:
             self._count_notice(repair.gang.uid, f"{repair.gang.uid}/{repair.epoch}", repair.outcome)

@@ -45,7 +45,7 @@ def of_gang(known: Placement | None, gang: GangView) -> PlacementContent:
 def placed(
     place: Place, before: PlacementContent, *, deadline_s: float, remembered: Sequence[AvoidedNode] = ()
 ) -> PlacementContent:
-    """Return a new placement; `remembered` has the nodes that an earlier PodGroup with the same name avoided.
+    """Return a new placement; `remembered` has the nodes avoided by an earlier PodGroup with the same name.
 
     The placement's deadline is given in seconds since the epoch.
     """
@@ -97,7 +97,7 @@ def closed(close: ClosePlacement, *, now: float, avoided: Collection[str]) -> Pl
         started_at=_started_at(gang, now) if started else "",
         started_with=gang.started_with() if started else None,
         message=close.message,
-        why=None if close.phase == "Bound" else close.why.data,  # no reader needs it
+        why=None if close.phase == "Bound" else close.why.data,  # a bound placement needs no reason
         avoided=avoided_by(gang, now=now, avoided=avoided),
     )
     _count_attempts(status, close, now)
@@ -108,7 +108,7 @@ def closed(close: ClosePlacement, *, now: float, avoided: Collection[str]) -> Pl
 
 
 def avoided_by(gang: GangView, *, now: float, avoided: Collection[str]) -> list[AvoidedNode]:
-    """Return the nodes that the gang avoids: remembered ones, and those in `avoided`, which just rejected a member."""
+    """Return the nodes that the gang avoids: remembered nodes, and nodes that just rejected a member (`avoided`)."""
     known = {each.node: each for each in gang.placement.status.avoided} if gang.placement else {}
     kept = {node: each for node, each in known.items() if node in avoided or is_remembered(each, now)}
     for node in avoided:
@@ -139,7 +139,7 @@ def with_room(there: RoomIsThere, known: Placement, *, deadline_s: float) -> Pla
 
 
 def binding(known: Placement, bound: int) -> PlacementContent:
-    """Return the placement in phase Binding, while its members are being bound; `bound` members are bound already."""
+    """Return the placement in phase Binding, while its members are being bound; `bound` members are already bound."""
     return PlacementContent(spec=known.spec, status=replace(known.status, phase="Binding", bound=bound))
 
 
@@ -183,7 +183,7 @@ def _started_at(gang: GangView, now: float) -> str:
 def _count_attempts(status: PlacementStatus, close: ClosePlacement, now: float) -> None:
     """Count a failed attempt if pods did not arrive or victims could not be evicted; reset each count after a success.
 
-    If existing pods were not bound at the first attempt, they may merely have been late. The next attempt is then not
+    Existing pods that were not bound at the first attempt may merely have been late, so the next attempt is not
     delayed, but no gang is evicted for it.
     """
     bound = close.phase == "Bound"

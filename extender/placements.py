@@ -1,4 +1,4 @@
-"""Writer of placements; the only module that creates, changes and closes them.
+"""Writer of placements; no other module creates, changes or closes placements.
 
 `extender.placementcontent` computes the content of placements.
 
@@ -51,8 +51,8 @@ class PlacementWriter(Writer):
     def place(self, session: Session, place: decisions.Place) -> None:
         """Write the gang's nodes with the next epoch and a deadline, unless its queue has become full in the meantime.
 
-        Pods without a gang may be bound during a cycle. Both writers first open an entry in the ledger, so that only
-        one of them gets the last capacity of a queue.
+        Pods without a gang may be bound during a cycle. Both the bind verb and the placement writer first open an entry
+        in the ledger, so that only one of them gets the last capacity of a queue.
         """
         gang = place.gang
         now = self._wall_s()
@@ -128,7 +128,7 @@ class PlacementWriter(Writer):
         return self._client.create(PLACEMENTS, {**body, **wanted.as_json()}, meta.namespace)
 
     def close(self, session: Session, close: decisions.ClosePlacement) -> None:
-        """Write the end of a placement; if it is abandoned, cancel the bind calls that wait for it."""
+        """Write the end of a placement; for an abandoned placement, cancel the waiting bind calls."""
         placement = close.gang.placement
         if placement is None:
             return
@@ -152,13 +152,13 @@ class PlacementWriter(Writer):
         gang = keep.gang
         placement = self._cluster.ask(lambda state: state.placement_of(gang.key))
         if placement is None or gang.placement is None or placement.spec.epoch != gang.placement.spec.epoch:
-            return  # the placement has been written since; the next cycle decides again
+            return  # the placement has changed, so the next cycle decides again
         self._patch(placement, content.with_spares(keep, placement))
         nodes = [each.node for each in keep.spares]
         log.info("spares", gang=gang.key, nodes=nodes, missing=keep.missing)
 
     def avoid(self, avoid: decisions.Avoid) -> None:
-        """Write the nodes that a gang avoids, if they change, and forget the failures that the decision has counted."""
+        """Write the nodes that a gang avoids, if changed, and forget the failures that the decision has counted."""
         key, uids = avoid.gang.key, [pod.uid for pod in avoid.counted]
         placement = self._cluster.ask(lambda state: state.placement_of(key))
         if placement is not None and avoid.avoided is not None:
@@ -190,7 +190,7 @@ class PlacementWriter(Writer):
 
     def _patch(self, known: Placement, wanted: PlacementContent) -> None:
         meta = known.metadata
-        if is_noted(known):  # remove the annotation first: no pod may be created for a placement that has ended
+        if is_noted(known):  # remove the annotation first, because no pod may be created for an ended placement
             group = self._notes.remove(known)
             self._saw(None, self._create(group, wanted))
             self._cluster.ask(lambda state: state.on_pod_group_written(group))
@@ -200,7 +200,7 @@ class PlacementWriter(Writer):
         try:
             self._saw(known, self._client.merge_patch(PLACEMENTS, meta.name, body, meta.namespace))
         except NotFound:
-            self._saw(known, None)  # a watch may have reported its deletion before the response to the write arrived
+            self._saw(known, None)  # the watch may report the deletion before the write's response
             raise
 
     def _saw(self, old: Placement | None, new: Placement | None) -> None:
@@ -208,7 +208,7 @@ class PlacementWriter(Writer):
 
 
 def _assume(state: PlannerState, place: decisions.Place, wanted: Vector, now: float) -> bool:
-    """Charge the new requests of a gang to its queue; return False if the requests no longer fit there.
+    """Charge the new requests of a gang to its queue; return False if the requests no longer fit in the queue.
 
     A gang whose members are only moved is already charged for them.
     """
@@ -217,7 +217,7 @@ def _assume(state: PlannerState, place: decisions.Place, wanted: Vector, now: fl
     if place.victims or gang.active or not limited.limits.above(gang.queue):
         return True
     claims = dict.fromkeys(claim for cls in _new_classes(place) for claim in cls.needs.named)
-    new = _devices(gang.queue, claims, ledger.device_users)  # in addition to its minResources, as in the ledger
+    new = _devices(gang.queue, claims, ledger.device_users)  # in addition to the gang's minResources, as in the ledger
     wanted = add(limited.minimums.growth(gang.key, subtract(wanted, new)), new)
     named = [claim.key for claim in claims]
     if limited.exceeded(gang.queue, gang.creator, wanted, now, named):
@@ -227,7 +227,7 @@ def _assume(state: PlannerState, place: decisions.Place, wanted: Vector, now: fl
 
 
 def new_requests(place: decisions.Place, used: Mapping[str, Container[str]] = MappingProxyType({})) -> Vector:
-    """Return the requests of all members that get a slot and whose pod class is known.
+    """Return the requests of all members of known pod classes that get a slot.
 
     The devices of a shared claim count once, or not at all if the queue already uses the claim. `used` maps a claim to
     the queues that use it.
@@ -259,5 +259,5 @@ def _new_classes(place: decisions.Place) -> Counter[PodClass]:
 
 
 def moves(place: decisions.Place) -> bool:
-    """Return True for the placement of a gang that is moved, so that its own members are the victims."""
+    """Return True for the placement of a moved gang, with the gang's own members as victims."""
     return any(victim is place.gang for victim, _ in place.victims)

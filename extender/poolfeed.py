@@ -1,12 +1,12 @@
 """Selection of a node pool's pods and Volcano Jobs, which the API server cannot select by a label.
 
-Nodes, PodGroups and Placements are selected by the API server, by the label of their pool. Pods cannot be selected,
+The API server selects Nodes, PodGroups and Placements by the label of their pool. Pods cannot be selected by a label,
 because pods on the pool's nodes may have any scheduler. Therefore all pods are watched, and pods of other pools are
 dropped at once. A pod belongs to the pool if it names the pool's scheduler, or if it is on a node of the pool.
 
 A node that leaves the pool is treated as deleted: gangs of the pool keep running there, and other pods are dropped. The
-pods of a node that comes from another pool have been dropped earlier. Therefore these pods are listed before the
-planner sees the node; otherwise the node would seem empty.
+pods of a node from another pool have been dropped earlier. These pods are listed before the planner receives the node,
+because the node would otherwise seem empty.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ OnNodeChange = Callable[[Node | None, Node | None], None]
 
 
 class PoolFeed:
-    """Selector of the pods and Jobs to keep; it holds a node back until the pods on it have been listed.
+    """Selector of the pods and Jobs to keep, which holds back a node until the pods on the node have been listed.
 
     The object is used on the client's event loop.
     """
@@ -53,7 +53,7 @@ class PoolFeed:
         """True if pods were dropped on more nodes than can be remembered."""
         self._coming: dict[str, asyncio.Task[None]] = {}
         self._gone: set[str] = set()
-        """Keys of pods that were deleted while pods were listed, because the list may be older."""
+        """Keys of pods that were deleted during a list of pods, because the list may be older."""
 
     @property
     def held_back(self) -> int:
@@ -92,7 +92,7 @@ class PoolFeed:
             task.cancel()
 
     def pod_gone(self, key: str) -> None:
-        """Record that a pod was deleted, in case pods are being listed at the moment."""
+        """Record that a pod was deleted, for a list of pods that is in progress."""
         if self._coming:
             self._gone.add(key)
 
@@ -108,7 +108,7 @@ class PoolFeed:
                 self.pods.remove(record.key)
 
     async def _bring(self, name: str) -> None:
-        """List the pods of a node, then pass the node on; retry until this succeeds or the node has left the pool."""
+        """List the pods of a node, then pass the node on; retry until success or until the node has left the pool."""
         backoff = Backoff(_FIRST_DELAY_S, _LONGEST_DELAY_S, self._random)
         while True:
             try:

@@ -18,17 +18,17 @@ from extender.writes import Lane, WriteContext, Writer
 from muster.kube.errors import APIError, Conflict
 
 CHECK_INTERVAL_S = 10.0
-"""Interval between passes over all waiting gangs; each pass sorts them."""
+"""Interval between passes over all waiting gangs, because each pass sorts the gangs."""
 WRITE_EVERY_S = 60.0
 """Minimum interval between two writes of one gang's queue position."""
 AGAIN_S = 600.0
 """Interval after which a missing position is written again, because Volcano's own CRD drops these fields."""
 MAX_AT_ONCE = 40
-"""Maximum number of gangs to write per pass; those that were written longest ago come first."""
+"""Maximum number of gangs to write per pass; the gangs that were written longest ago come first."""
 
 
 class QueuePositionWriter(Writer):
-    """Writer of queue positions, which users who may not list the cluster cannot compute."""
+    """Writer of queue positions, for users who may not list the cluster and therefore cannot compute positions."""
 
     def __init__(self, context: WriteContext) -> None:
         super().__init__(context)

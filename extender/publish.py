@@ -1,12 +1,12 @@
-"""Publishes the planner's configuration, timing and memory in a ConfigMap, for commands that run a planner elsewhere.
+"""Writers of the planner's configuration, timing and memory to a ConfigMap, for commands that run another planner.
 
-The chart creates the ConfigMap, and the extender may only change it. If it is missing or cannot be changed, planning
-continues, the problem is logged once, and the write is retried later.
+The chart creates the ConfigMap, and the extender may only change it. If the ConfigMap is missing or cannot be changed,
+planning continues, the problem is logged once, and the write is retried later.
 
-The ConfigMap also contains the nodes that gangs avoid because members failed there. A Placement stores the avoided
-nodes of its gang. A restarted Job gets a new PodGroup and a new Placement. The planner's memory carries the avoided
-nodes over to the new Placement, but the process may stop in between. Therefore these nodes are written into the
-ConfigMap before any other write that depends on the failure, and a new leader reads them from there.
+The ConfigMap also contains the nodes that gangs avoid because members failed on them. A Placement stores the avoided
+nodes of its gang, but a restarted Job has a new PodGroup and a new Placement. The planner's memory carries the avoided
+nodes over to the new Placement, but the process may stop in between. Therefore the avoided nodes are written into the
+ConfigMap before any other write that depends on the failure, for the next leader.
 """
 
 from collections.abc import Callable
@@ -34,12 +34,12 @@ its own values."""
 MEMORY_S = 5.0
 """Minimum interval between two writes if only the planner's memory has changed, as in most cycles."""
 MOST_BYTES = 256 * 1024
-"""Maximum size of the published failures in bytes; a ConfigMap may have 1 MiB in total. If they take more,
-the gangs with the oldest ones are left out."""
+"""Maximum size of the published failures in bytes; a ConfigMap may have 1 MiB in total. Beyond this size, the gangs
+with the oldest failures are left out."""
 
 
 class ConfigPublisher:
-    """Writer of the ConfigMap with the planner's inputs; writes after changes, and periodically."""
+    """Writer of the ConfigMap with the planner's inputs, after changes and periodically."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class ConfigPublisher:
         self._published, self._memory_at, self._again = data, now + MEMORY_S, now + AGAIN_S
         try:
             self._client.merge_patch(PUBLISHED, self._name, {"data": data}, self._namespace)
-        except APIError as error:  # not raised, because no code waits for a retry a second later
+        except APIError as error:  # not raised, because a retry a second later is useless
             if str(error) != self._failed:
                 where = f"ConfigMap {self._namespace}/{self._name}"
                 log.warning("the configuration is not published", where=where, why=str(error), again_s=AGAIN_S)
@@ -115,11 +115,11 @@ class FailureMemory:
             log.warning("nodes that gangs avoid are not saved for the next process", why=str(error))
 
     def recall(self) -> None:
-        """Load the data that the previous leader wrote. Data that this process already has are newer and are kept."""
+        """Load the data of the previous leader; newer data of this process are kept."""
         try:
             kept = read_failures(self._patch({}).get(AVOIDED, ""))
         except APIError as error:
-            log.warning("nodes that gangs excluded before are only known from their Placements", why=str(error))
+            log.warning("nodes that gangs avoided earlier are known only from their Placements", why=str(error))
             return
         except msgspec.DecodeError as error:
             log.warning("the list of nodes that gangs avoid cannot be read", where=self._name, why=str(error))
@@ -130,13 +130,13 @@ class FailureMemory:
                 self._cluster.ask(lambda state, key=key, avoided=avoided: state.failures.remember(key, avoided))  # type: ignore[misc]
 
     def _patch(self, data: dict[str, str]) -> dict[str, str]:
-        """Patch the data and return the result, because the extender may change this ConfigMap but may not read it."""
+        """Patch the data and return the result, because the extender may change but not read the ConfigMap."""
         patch = {"data": data} if data else {}
         return dict(self._client.merge_patch(PUBLISHED, self._name, patch, self._namespace).data or {})
 
 
 def encoded(known: Failures, now: float) -> str:
-    """Return the valid entries as JSON; if space is short, only the entries of the latest gangs."""
+    """Return the valid entries as JSON; with too little space, return only the entries of the latest gangs."""
     entries: list[str] = []
     size = 0
     for key, avoided in reversed(known.items()):

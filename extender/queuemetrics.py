@@ -31,14 +31,14 @@ RENEWED_S: Final = 5.0
 
 
 class Series:
-    """The samples of a gauge by labels; samples that are not set again are removed."""
+    """The samples of a gauge by labels, in which each update replaces all samples."""
 
     def __init__(self, gauge: Gauge) -> None:
         self._gauge = gauge
         self._labels: frozenset[tuple[str, ...]] = frozenset()
 
     def set(self, samples: Mapping[tuple[str, ...], float]) -> None:
-        """Set all samples of the gauge; samples of other labels are removed."""
+        """Set all samples of the gauge, and remove samples of other labels."""
         for labels in self._labels - samples.keys():
             self._gauge.remove(*labels)
         for labels, value in samples.items():
@@ -86,7 +86,7 @@ class QueueMetrics:
 
 
 def _spares(session: Session) -> tuple[Counter[str], Counter[str]]:
-    """Return the number of spare slots by queue, and the number of lent ones by queue."""
+    """Return the number of spare slots by queue, and the number of lent spare slots by queue."""
     kept, lent = Counter[str](), Counter[str]()
     for gang in session.snapshot.gangs:
         for run, _ in spare_runs_of(gang):

@@ -1,9 +1,9 @@
-"""Evicts members of gangs because of node faults, as the action `repair` has decided.
+"""Writer of evictions because of node faults, as decided by the action `repair`.
 
-The Eviction API marks a pod as disrupted, so that Jobs need not count it as failed, and it enforces disruption budgets.
-Disruption budgets are respected for members that are still running. Members on unresponsive nodes are deleted anyway,
-as in Kubernetes. A pod is force-deleted only if its Node is deleted or out of service, because then no kubelet can
-confirm that it has terminated.
+The Eviction API marks a pod as disrupted, so that Jobs need not count the pod as failed, and enforces disruption
+budgets. Disruption budgets are respected for members that are still running. Members on unresponsive nodes are deleted
+anyway, as in Kubernetes. A pod is force-deleted only if its Node is deleted or out of service, so that no kubelet can
+confirm the end of the pod.
 """
 
 from typing import NamedTuple
@@ -35,11 +35,11 @@ for _policy in ("replace", "restart"):
     from_zero(REPAIRS, KINDS, _policy)
 from_zero(EVICTED, (REPAIR,))
 THERE_S = 60.0
-"""Time after which a node that exists but is unknown to the planner, because it left the pool, is read again."""
+"""Time after which a node that exists outside the pool, and is therefore unknown to the planner, is read again."""
 
 
 MOST_ASKED = 16
-"""Maximum number of nodes to read in one cycle, which waits for the results; other nodes follow in later cycles."""
+"""Maximum number of nodes to read in one cycle, which waits for the results; further nodes follow in later cycles."""
 
 
 class _Member(NamedTuple):
@@ -52,12 +52,12 @@ class _Member(NamedTuple):
 
 
 class Repairs(Evictor):
-    """Carries out the decision Repair."""
+    """Writer of the decision Repair."""
 
     def __init__(self, context: WriteContext, notices: NoticeWriter) -> None:
         super().__init__(context, notices)
         self._there: dict[str, float] = {}
-        """Maps an existing node that the planner does not know to the time before which it is not queried again."""
+        """Maps an existing node that is unknown to the planner to the time before which the node is not read again."""
         self.gone: frozenset[str] = frozenset()
         """Deleted nodes with members of gangs."""
 
@@ -128,7 +128,7 @@ class Repairs(Evictor):
             self._note(pod)
             return False
         except (Conflict, TooManyRequests) as error:
-            if not isinstance(error, Conflict):  # the member has just changed: the next cycle decides again
+            if not isinstance(error, Conflict):  # the member has just changed, so the next cycle decides again
                 self._note(pod)
             log.info("not evicted yet", pod=pod.key, uid=pod.uid, why=error.message)
             return False

@@ -1,6 +1,6 @@
 """Writer of pod conditions and ProvisioningRequests for autoscalers, and reader of their results.
 
-`planner.scaleup` makes the decisions. The requests are listed and not watched, because there are usually none.
+`planner.scaleup` makes the decisions. The requests are listed instead of watched, because most clusters have none.
 """
 
 from typing import Any
@@ -35,19 +35,19 @@ _NOT_OF_A_TEMPLATE = ("nodeName", "schedulingGates")
 
 
 class Scaling(Writer):
-    """Writer of ProvisioningRequests and of pods' conditions; knows the newest request of each gang."""
+    """Writer of ProvisioningRequests and of pods' conditions, with the newest request of each gang."""
 
     def __init__(self, context: WriteContext) -> None:
         super().__init__(context)
         self.requests: dict[str, autoscaling.ProvisioningRequest] = {}
         """Requests by the UID of the gang."""
         self.served: bool | None = None
-        """True if the cluster has the kind; None before the first read."""
+        """True if the API server serves the kind; None before the first read."""
         self._wanted = False
         self._listed_at = -CHECK_INTERVAL_S
 
     def refresh(self, now: float) -> None:
-        """List the requests again if a read is due; if it fails, the known requests are kept. `now` is in seconds."""
+        """List the requests again if a read is due (`now` is in seconds); after a failure, keep the known requests."""
         pause_s = POLL_S if self._wanted or self.requests else CHECK_INTERVAL_S
         if 0 <= now - self._listed_at < pause_s:
             return
@@ -68,7 +68,7 @@ class Scaling(Writer):
         self._wanted = session.provisioning_wanted
 
     def report(self, decision: SetCondition) -> None:
-        """Write a pod's condition, provided that the pod has not been bound or changed since."""
+        """Write a pod's condition, unless the pod has been bound or changed since the decision."""
         pod = decision.pod
         condition = {
             "type": "PodScheduled",
@@ -86,7 +86,7 @@ class Scaling(Writer):
         self._cluster.ask(lambda state: state.on_pod_written(new))
 
     def report_eviction(self, decision: AnnotateEviction) -> None:
-        """Write the autoscalers' annotations of a bound pod, and the annotation that marks them as Muster's."""
+        """Write the autoscalers' annotations of a bound pod, and the annotation that marks Muster as their writer."""
         body = {"metadata": {"uid": decision.pod.uid, "annotations": safetoevict.annotations_for(decision.value)}}
         try:
             new = self._client.merge_patch(core.PODS, decision.pod.name, body, decision.pod.namespace)

@@ -1,12 +1,12 @@
 """Past usage of queues, from the ConfigMap `muster-usage` in Muster's namespace, extended until now.
 
-The history recorder writes the ConfigMap, and no other account may write it. If the ConfigMap is missing, budgets are
-not enforced: a failure of the history may cost money, but must not stop any gang. If the content cannot be parsed, the
-last valid content is used.
+Only the history recorder's account may write the ConfigMap. If the ConfigMap is missing, budgets are not enforced: a
+failure of the history may cost money, but must not stop any gang. If the content cannot be parsed, the last valid
+content is used.
 
 Between publications, a meter adds the usage of queues, so that budgets are always up to date. Without the meter, the
-usage of a gang since the last publication would be missing from the gang's end until the next publication. A waiting
-gang could then be planned beyond the budget, especially while the recorder is down.
+usage of a gang since the last publication would be missing from the gang's end until the next publication, and a
+waiting gang could be planned beyond the budget, especially while the recorder is down.
 """
 
 from collections.abc import Callable, Mapping
@@ -54,7 +54,7 @@ class UsageFeed:
         self._monotonic_s = monotonic_s
         self._began_s = monotonic_s()
         self.current: PublishedUsage | None = None
-        """The last valid content; None before the first one, or after the ConfigMap has been deleted."""
+        """The last valid content; None before the first content, or after the ConfigMap has been deleted."""
         self._failed = ""
         """The last error, which has been logged once."""
         self._reflector: Reflector[_ConfigMap] = Reflector(
@@ -63,11 +63,11 @@ class UsageFeed:
         self._reflector.add_handler(self.on_change)
 
     def ready(self) -> bool:
-        """Return True once the ConfigMap has been read or is known to be missing, or the waiting time is over."""
+        """Return True once the ConfigMap has been read or found missing, or the waiting time is over."""
         return self._reflector.synced or self._monotonic_s() - self._began_s > WAIT_S
 
     def start(self) -> None:
-        """Start to watch the ConfigMap. Call this on the loop."""
+        """Start watching the ConfigMap. Call this method on the loop."""
         self._reflector.start()
 
     def stop(self) -> None:
@@ -89,13 +89,12 @@ class UsageFeed:
 Spent = dict[tuple[str, str], float]
 """Maps a queue and a resource to an amount in units or in unit seconds."""
 AWAY_S: Final = 60.0
-"""Longest time between two measurements for which the usage at its start is counted. Usually, measurements are a second
-or a few seconds apart."""
+"""Longest time between two measurements, usually a few seconds apart, for which the usage at its start is counted."""
 _NO_RATES: Final[Mapping[tuple[str, str], float]] = {}
 
 
 class Meter:
-    """Meter that sums up the resources that queues hold over time; it restarts with each publication."""
+    """Meter of the resources that queues hold, summed over time since the last publication."""
 
     def __init__(self) -> None:
         self._until: float | None = None
@@ -106,7 +105,7 @@ class Meter:
         self._since: dict[Period, Spent] = {}
 
     def advanced(self, published: PublishedUsage | None, snapshot: Snapshot, now: float) -> PublishedUsage | None:
-        """Return the current usage: the published usage plus the usage since then."""
+        """Return the current usage: the published usage plus the usage since the publication."""
         limits = snapshot.limited.limits.bounds.values()
         resources = {budget.resource for bounds in limits for budget in bounds.annotated.budgets}
         if published is None or published.until > now + AHEAD_S or not resources:
@@ -132,7 +131,7 @@ class Meter:
 def _sum(
     published: PublishedUsage, since: Mapping[Period, Spent], now: float, resources: AbstractSet[str]
 ) -> PublishedUsage:
-    """Return the published usage of these resources plus the usage since then."""
+    """Return the published usage of these resources plus the usage since the publication."""
     sums: dict[Period, dict[str, dict[str, float]]] = {}
     names = {period: period_of(period, now).name for period in PERIODS}
     for period, spent in since.items():

@@ -1,9 +1,9 @@
-"""Threads for the planner's writes: a cycle waits for some of them, and others continue during the next cycle.
+"""Threads for the planner's writes: a cycle waits for some writes, and other writes continue during the next cycle.
 
 A cycle waits for placements and evictions, because the next cycle depends on them. All other writes (gates, statuses,
 conditions) are only started, so that slow responses do not delay other gangs. Threads alternate between namespaces, so
 that the thousands of pods of one gang do not delay the gangs of other tenants. For each object, at most one write of a
-kind is in progress. A cycle does not repeat a write that was confirmed after the cycle's snapshot.
+kind is in progress. A write that was confirmed after a cycle's snapshot is not repeated by this cycle.
 """
 
 import threading
@@ -33,20 +33,20 @@ RETRY_S = 1.0
 REFUSED_MOST_S = 60.0
 """Maximum delay before a repeatedly rejected write is retried; the delay begins with `RETRY_S` and doubles."""
 _REFUSALS = (BadRequest, Forbidden, Invalid, NamespaceEnds)
-"""Kinds of rejections that the API server repeats until an object changes."""
+"""Kinds of rejections that are repeated until an object changes."""
 STOP_S = 5.0
 """Time for which the process waits for writes in progress before it ends."""
 
 
 class Lane(StrEnum):
-    """Kinds of writes with separate threads, so that writes of one kind do not queue behind others."""
+    """Kinds of writes with separate threads, so that writes of one kind do not wait for other kinds."""
 
     DECISIONS = "decisions"
     """Placements and evictions, for which a cycle waits."""
     PODS = "pods"
     """Writes that allow pods to start: removal of gates, and PodGroups that become Inqueue."""
     WORDS = "words"
-    """Writes of statuses, for users, queues and autoscalers."""
+    """Writes of statuses for users, queues and autoscalers."""
 
 
 class AboutGang(Protocol):
@@ -69,7 +69,7 @@ _THREADS = {Lane.DECISIONS: 16, Lane.PODS: 16, Lane.WORDS: 8}
 
 
 class Writes:
-    """Runs writes in threads while this replica is `active`; `wake` requests a cycle."""
+    """Queues of writes that threads run while this replica is `active`; `wake` requests a cycle."""
 
     def __init__(
         self, *, active: Callable[[], bool], wake: Callable[[], None], monotonic_s: Callable[[], float]
@@ -82,22 +82,22 @@ class Writes:
         self._waiting = {lane: GroupQueue[_Write](attrgetter("namespace")) for lane in _THREADS}
         self._under_way: dict[str, Future[None]] = {}
         self._answered: set[str] = set()
-        """Names of writes that were confirmed after the last snapshot was taken, which does not contain them."""
+        """Names of writes that were confirmed after the last snapshot, which does not contain them."""
         self._again: set[str] = set()
         """Names of writes that were decided again while they were in progress."""
         self._not_before: dict[str, float] = {}
         self._refused: dict[str, tuple[int, float]] = {}
-        """Maps the name of a write to the number of successive rejections and the time of the last one."""
+        """Maps the name of a write to the number of successive rejections and the time of the last rejection."""
         self._stopping = False
         UNDER_WAY.set_function(lambda: len(self._under_way))
 
     def snapshot_taken(self) -> None:
-        """Begin a cycle: its snapshot contains all writes that the API server has confirmed."""
+        """Begin a cycle, with a snapshot that contains all confirmed writes."""
         now = self._monotonic_s()
         with self._lock:
             self._answered.clear()
             self._not_before = {key: until for key, until in self._not_before.items() if until > now}
-            oldest = now - 2 * REFUSED_MOST_S  # no cycle has decided about these since
+            oldest = now - 2 * REFUSED_MOST_S  # no later cycle has decided about these writes
             self._refused = {key: refused for key, refused in self._refused.items() if refused[1] > oldest}
 
     def all(self, what: str, write: Callable[[D], object], items: Iterable[D]) -> None:
@@ -140,7 +140,7 @@ class Writes:
         return not wait(futures, timeout_s).not_done
 
     def stop(self) -> None:
-        """Stop the threads; the next leader makes the decisions again whose writes were not sent."""
+        """Stop the threads; the next leader decides again about unsent writes."""
         with self._lock:
             self._stopping = True
         for pool in self._pools.values():
@@ -148,7 +148,7 @@ class Writes:
         self.settled(STOP_S)
 
     def _run_next(self, lane: Lane) -> None:
-        """Run the oldest write of the namespace that has waited longest; each started write causes one such call."""
+        """Run the oldest write of the namespace that has waited longest; called once for each started write."""
         with self._lock:
             one = self._waiting[lane].next_key()
         try:
@@ -199,9 +199,9 @@ class Writes:
 
 
 class WriteContext(NamedTuple):
-    """Common context of all writers; `wall_s` returns seconds since the epoch, for times that are written into objects.
+    """Common context of all writers; `wall_s` returns seconds since the epoch, for times in objects.
 
-    Writers measure their own delays with `monotonic_s`, because the wall clock may be set back.
+    Writers measure delays with `monotonic_s`, because the wall clock may be set back.
     """
 
     client: Client

@@ -1,7 +1,7 @@
 """Evictions that are announced or in progress, shown as reasons in the rows of the affected gangs.
 
-The row of a gang that is to be evicted shows the time, and the gang that gets its nodes. The row of the gang that gets
-the nodes lists the evictions that it waits for. All functions are pure.
+The row of a gang that will be evicted shows the time, and the gang that gets the nodes. The row of that gang lists the
+evictions for which it waits. All functions are pure.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,10 +32,10 @@ def evictions(
     placements: Sequence[Placement],
     pods: Mapping[tuple[str, str], Sequence[Pod]],
 ) -> dict[str, EvictionText]:
-    """Return the text for each gang that will be evicted or waits for the eviction of others, by the gang's key.
+    """Return the text for each gang that will be evicted or waits for evictions, by the gang's key.
 
-    The victims are named in the placement of the gang that gets their nodes. If that placement is not among
-    `placements`, the annotations of a victim's pods name at least the queue of that gang.
+    The victims are named in the placement of the gang that gets their nodes. Without that placement in `placements`,
+    the annotations of a victim's pods name at least the queue of that gang.
     """
     titles = {}
     for group in groups:
@@ -46,7 +46,7 @@ def evictions(
         key = placement.metadata.key
         victims = dict.fromkeys(map(placement.gang_key, placement.spec.victims))
         if not victims or key in victims or key not in titles:
-            continue  # a gang that is moved or repaired does not wait for other gangs
+            continue  # moved or repaired gangs do not wait for other gangs
         why = placement.spec.victims_why
         action = _ACTIONS.get(why.code.partition("-")[2], "") if why else ""
         ends = {placement.gang_key(notice): notice.evict_at for notice in placement.spec.notices}
@@ -60,7 +60,7 @@ def evictions(
 def displacers(groups: Sequence[PodGroup], placements: Sequence[Placement]) -> dict[str, str]:
     """Map the key of each evicted gang to the workload that got its nodes, such as `Job team/train`.
 
-    A workload that no longer exists is left out.
+    Workloads that no longer exist are left out.
     """
     owners = {group.metadata.key: workload_of(group) for group in groups}
     return {

@@ -1,7 +1,7 @@
 """Expected starts of waiting gangs, for `muster ps --start`.
 
-A start is taken from a reservation, or simulated from declared and past run times. Pure: the input is the objects of
-the whole cluster. If the user may not list these objects, only reservations give times.
+A start is taken from a reservation, or simulated from declared and past run times. Pure. If the user may not list the
+objects of the whole cluster, only reservations give times.
 """
 
 from collections import Counter
@@ -76,7 +76,7 @@ def unknown_text(waiting: Sequence[GangRow], cluster: ForecastCluster) -> str:
 
 
 def _with_forecast(row: GangRow, interval: Interval | None, now: float) -> GangRow:
-    """Return the row with the interval of its start, taken from its reservation, or else from the simulation."""
+    """Return the row with the interval of the gang's start, taken from its reservation or else from the simulation."""
     if row.expected_start:
         at = row.expected_start
         return structs.replace(row, earliest_start=at, latest_start=at, start_known_by="reservation")
@@ -134,8 +134,8 @@ def _waits(row: GangRow, group: PodGroup | None, pods: Sequence[Pod], jobs: Mapp
 def _needs(pods: Sequence[Pod], job: Job | None, minimum: int) -> list[tuple[int, Vector]]:
     """Return the number and requests of the pods that start together, from existing pods or from a Job's templates.
 
-    Returns an empty list if the gang has too many pods, or if a quantity is unreadable. The planner reports these two
-    errors itself.
+    Returns an empty list if the gang has too many pods, or if a quantity is unreadable. The planner itself reports both
+    errors.
     """
     if minimum > PODS.value:
         return []

@@ -1,4 +1,4 @@
-"""The gang that a user names, and its pods in the order of their ranks. Pure."""
+"""The gang that a user names, and its pods in rank order. Pure."""
 
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
@@ -17,13 +17,13 @@ _NEAR = 5
 
 
 class UnknownGangError(ValueError):
-    """The name that a user gave matches no gang, or several gangs. The message is shown to the user."""
+    """Raised if a user's name for a gang matches no gang or several gangs; the message is shown to the user."""
 
 
 def named(rows: Sequence[GangRow], text: str, namespace: str, kind: str = "") -> GangRow:
     """Return the gang of the workload `NAME` or `KIND/NAME` (as `-o name` prints it).
 
-    Gangs that have not ended are preferred. Raises UnknownGangError, whose message lists the existing names.
+    Gangs that have not ended are preferred. Raises UnknownGangError with a list of the existing names.
     """
     before, slash, name = text.rpartition("/")
     asked = before.partition(".")[0].lower() if slash else kind.lower()
@@ -57,7 +57,7 @@ def members(objects: RowSources, row: GangRow) -> list[Pod]:
 def by_rank(pods: Iterable[Pod]) -> dict[int, Pod]:
     """Return pods in the order of `members` by their ranks in the gang.
 
-    The ranks of a pod set follow those of the previous pod set. A pod without an index gets the next rank.
+    The ranks of a pod set follow the ranks of the previous pod set. A pod without an index gets the next rank.
     """
     found: dict[int, Pod] = {}
     start, pod_set = 0, ""
@@ -70,7 +70,7 @@ def by_rank(pods: Iterable[Pod]) -> dict[int, Pod]:
 
 
 def container_of(pod: Pod, wanted: str | None = None) -> str:
-    """Return the container whose log to show: the requested, else the annotated default, else the first container."""
+    """Return the container for logs: the requested container, else the annotated default, else the first one."""
     there = [container.name for container in (*pod.spec.containers, *pod.spec.init_containers)]
     if wanted is not None and wanted not in there:
         raise UnknownGangError(f"pod {pod.metadata.name} has no container {wanted}; it has {', '.join(there)}")

@@ -51,9 +51,9 @@ class AlikeRow(Struct, frozen=True, rename="camel", kw_only=True):
 
 
 def node_rows(nodes: Iterable[Node], pods: Iterable[Pod], rules_in: Callable[[str], FaultRules]) -> list[NodeRow]:
-    """Return a row per node, ordered by rack, model and name. Completed pods do not use resources.
+    """Return a row per node, ordered by rack, model and name; completed pods do not use resources.
 
-    `rules_in` returns the rules by which a node of a given node pool counts as suspect.
+    `rules_in` returns the rules for suspect nodes of a node pool.
     """
     there: dict[str, list[Pod]] = defaultdict(list)
     for pod in pods:
@@ -81,7 +81,7 @@ def alike(rows: Iterable[NodeRow]) -> list[AlikeRow]:
 def rack_of(labels: Mapping[str, str]) -> str:
     """Return the rack of a node, otherwise its zone.
 
-    Clusters use different labels for racks, but all of these keys end with `rack`.
+    Clusters use different label keys for racks, but all these keys end with `rack`.
     """
     keys = sorted(key for key in labels if key.lower().endswith(_RACK))
     return labels[keys[0]] if keys else labels.get(_ZONE, "")
@@ -129,7 +129,7 @@ def _row(node: Node, pods: list[Pod], rules: FaultRules) -> NodeRow:
 
 
 def _state(node: Node, used: Vector, gpus: float, free_gpus: float, rules: FaultRules) -> str:
-    """Return the state of a node. A node without GPUs is never Full, because CPUs are rarely used completely."""
+    """Return the state of a node; a node without GPUs is never Full, because CPUs are rarely used completely."""
     ready = next((each.status for each in node.status.conditions if each.type == "Ready"), "Unknown")
     if ready != "True":
         return "NotReady"

@@ -1,7 +1,6 @@
 """Workloads without a gang: batch/v1 Jobs (suspended, rejected or not managed), and held workloads of other kinds.
 
-Such a workload has no pods that Muster places, and therefore no PodGroup. The reason is only in the object itself and
-its Events.
+Workloads without pods placed by Muster have no PodGroup; the reason is only in the object itself and its Events.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,9 +24,9 @@ from muster.workloads.verbs import is_held, released_by
 Refusals = Mapping[str, tuple[float, str]]
 """Maps an owner's UID to the time and reason of the latest failure to create one of its pods."""
 _NOTES = frozenset({names.CREATED_BY, names.MOVED_TO, names.HELD_REPLICAS, names.MANAGED})
-"""Label and annotation keys of Muster that do not mean that the user wants Muster to place the pods."""
+"""Label and annotation keys of Muster that do not request a placement by Muster."""
 _FORBIDDEN = " is forbidden: "
-"""Text between the pod's name and the reason, when the API server rejects a pod."""
+"""Text between a pod's name and the reason in the API server's rejection of the pod."""
 HELD_KINDS = tuple(kind for kind in KINDS if kind.labelled and kind.verbs and kind.resource is not INDEXED_JOBS)
 """Kinds of workloads that have neither pods nor a Volcano Job while they are held."""
 
@@ -86,7 +85,7 @@ def reason(job: IndexedJob, state: State, refusals: Refusals, *, managed: bool) 
 
 
 def wants_pods(job: IndexedJob) -> bool:
-    """Return True for a Job without pods that neither has ended nor is suspended."""
+    """Return True for a Job without pods that has not ended and is not suspended."""
     return not (_is_over(job) or job.spec.suspend or job.status.get("active"))
 
 
@@ -109,7 +108,7 @@ def refusals(events: Iterable[Event]) -> Refusals:
 
 
 def refusal_of(group: PodGroup, pods: Sequence[Pod], refusals: Refusals) -> str:
-    """Return the error because of which the gang's missing pods cannot be created.
+    """Return the error that prevents the creation of the gang's missing pods.
 
     Returns "" if no pod is missing, or if a pod was created after the error.
     """

@@ -1,7 +1,7 @@
 """One row per gang: workload, queue, state, size, nodes, and the reason for waiting. Pure.
 
-If a user may not read some kinds of objects, cells are empty or less exact. For example, without access to pods, counts
-come from the PodGroup, and nodes from the placement.
+Cells are empty or less exact if the user may not read some kinds of objects. For example, without access to pods,
+counts come from the PodGroup, and nodes from the placement.
 """
 
 from collections import Counter, defaultdict
@@ -57,7 +57,7 @@ class RowSources:
     held: list[tuple[WorkloadKind, JSON]] = field(default_factory=list)
     """Held workloads of the kinds in `plainjobs.HELD_KINDS` that the user may read."""
     job_flows: list[JobFlow] = field(default_factory=list)
-    """JobFlows that the user may read; one whose next Job cannot be created has a row."""
+    """JobFlows that the user may read; a JobFlow has a row if its next Job cannot be created."""
     namespaces: list[Namespace] = field(default_factory=list)
     refusals: plainjobs.Refusals = field(default_factory=dict)
     """Maps an owner's UID to the time and reason of the latest failure to create one of its pods
@@ -78,7 +78,7 @@ class GangRow(Struct, frozen=True, rename="camel", kw_only=True):
     """Part of the workload to which this gang belongs: a replicated job, a Job or a group. The part is empty if the
     workload has only one gang."""
     gang: str = ""
-    """Name of the gang's PodGroup; empty if there is none at present."""
+    """Name of the gang's PodGroup; empty without a PodGroup."""
     queue: str
     state: State
     running: int = 0
@@ -97,14 +97,14 @@ class GangRow(Struct, frozen=True, rename="camel", kw_only=True):
     message: str = ""
     """The reason as a full sentence."""
     needs_room: bool = False
-    """True if the gang only waits because other gangs use the capacity."""
+    """True if the gang waits only because other gangs use the capacity."""
     expected_start: str = ""
-    """Expected start (RFC 3339); empty if it is unknown, or if the gang has started."""
+    """Expected start (RFC 3339); empty if the start is unknown or the gang has started."""
     earliest_start: str = ""
     """Beginning of an interval that ends at `latest_start` and contains the actual start in 80 % of cases (RFC 3339,
     only with --start)."""
     latest_start: str = ""
-    """End of this interval; if empty while `earliest_start` is set, the end is unknown."""
+    """End of the interval that begins at `earliest_start`; empty for an unknown end."""
     start_known_by: str = ""
     """Source of the interval: a reservation, declared run times, or past run times."""
     nodes: list[str] = []
@@ -142,7 +142,7 @@ def rows(objects: RowSources) -> list[GangRow]:
         members = pods[meta.namespace, meta.name] if objects.pods is not None else None
         above = meta.controller
         job = jobs.get(above.uid) if above else None
-        if job is not None and job.status.state.phase in STOPPED:  # the workload is over, and its PodGroup will be too
+        if job is not None and job.status.state.phase in STOPPED:  # the workload has ended, so its PodGroup will end
             continue
         ganged |= {workload_of(group).uid, above.uid if above else "", *plainjobs.owners(members or ())}
         row = _row(group, members, current(group, placements.get(meta.key)), job)
@@ -187,7 +187,7 @@ def difference(before: Iterable[GangRow], now: Iterable[GangRow]) -> list[tuple[
     """Return the old and new row of each gang that has changed; the new state of a deleted gang is `Gone`."""
     old, new = ({(row.namespace, row.kind, row.name, row.gang): row for row in each} for each in (before, now))
     changed = [(old.get(key), row) for key, row in new.items() if old.get(key) != row]
-    names = {key[:3] for key in new}  # a gang that starts again has a new PodGroup
+    names = {key[:3] for key in new}  # a restarted gang has a new PodGroup
     gone = [
         (row, structs.replace(row, state="Gone", running=0, reason="", message="", expected_start="", nodes=[]))
         for key, row in old.items()
@@ -220,7 +220,7 @@ def _row(group: PodGroup, pods: list[Pod] | None, placement: Placement | None, j
     running = status.running if pods is None else sum(pod.status.phase == "Running" for pod in living)
     tasks = sum(task.replicas for task in job.spec.tasks) if job else 0
     state = state_of(facts_of(group, placement, pods))
-    if state in {"Starting", "Running"} and status.phase in {"", "Pending", "Inqueue"}:  # it waited until now
+    if state in {"Starting", "Running"} and status.phase in {"", "Pending", "Inqueue"}:  # the gang waited until now
         group = structs.replace(group, status=structs.replace(status, conditions=[]))
     message = message_of(group, state, placement, living, pods or ())
     leaving = [pod for pod in pods or () if pod.metadata.deletion_timestamp and not pod.finished]
@@ -254,7 +254,7 @@ def _row(group: PodGroup, pods: list[Pod] | None, placement: Placement | None, j
 
 
 def _priority(called: str, pods: Sequence[Pod]) -> tuple[int | None, str]:
-    """Return the gang's priority and its class; without a class if its pods limit the priority.
+    """Return the gang's priority and its class; the class is empty if the pods limit the priority.
 
     A PodGroup without a class has priority 0, even if its pods have classes.
     """
@@ -281,7 +281,7 @@ def _expected(group: PodGroup, placement: Placement | None) -> str:
 
 
 def _without_gang(job: Job, pods: Sequence[Pod]) -> GangRow:
-    """Return the row of a Volcano Job without a PodGroup: it is new, suspended or finished."""
+    """Return the row of a Volcano Job without a PodGroup, which is new, suspended or finished."""
     state, spec = job.status.state, job.spec
     called = without_gang(state.phase, job.metadata)
     owner = job_workload(job)
@@ -298,7 +298,7 @@ def _without_gang(job: Job, pods: Sequence[Pod]) -> GangRow:
 
 
 def _of_plain_job(job: IndexedJob, namespace: Namespace | None, refusals: plainjobs.Refusals) -> Iterator[GangRow]:
-    """Yield the row of a batch/v1 Job without a gang, if Muster manages the Job or the user expects it to."""
+    """Yield the row of a batch/v1 Job without a gang, if Muster manages the Job or the user expects so."""
     queue = plainjobs.queue_of(job, namespace)
     if queue or plainjobs.means_muster(job):
         state = plainjobs.state(job, managed=bool(queue))
@@ -312,7 +312,7 @@ def _of_plain_job(job: IndexedJob, namespace: Namespace | None, refusals: plainj
 
 
 def _held(kind: WorkloadKind, workload: JSON, namespaces: Mapping[str, Namespace]) -> GangRow:
-    """Return the row of a held workload, with the number of pods that it had before it was held."""
+    """Return the row of a held workload, with its number of pods before the hold."""
     meta = plainjobs.metadata_of(workload)
     return structs.replace(
         _bare(OwnerReference.to(kind.resource, meta), meta, "Suspended", released_by(meta.name, meta.namespace)),
@@ -330,7 +330,7 @@ def _in_namespace(row: GangRow, namespace: Namespace | None) -> GangRow:
 
 
 def _as_leaving(row: GangRow, why: EvictionText | None) -> GangRow:
-    """Return the row of a gang that has nodes, with the eviction of the gang, or the evictions for which it waits."""
+    """Return the row of a gang with nodes, with the eviction of the gang, or the evictions for which it waits."""
     if why is None or row.state in {*WAITING, *ENDED, "Suspended"}:
         return row
     also = "" if row.state == "Starting" or not row.message else f"; {row.message}"
@@ -338,7 +338,7 @@ def _as_leaving(row: GangRow, why: EvictionText | None) -> GangRow:
 
 
 def _as_evicted(row: GangRow, whom: str) -> GangRow:
-    """Return the row of a gang that waits after its eviction; its message then names the gang that got its nodes."""
+    """Return the row of a gang that waits after its eviction, with a message that names the gang on its nodes."""
     return (
         row
         if row.state not in WAITING or not whom
@@ -356,7 +356,7 @@ def _as_refused(row: GangRow, why: str) -> GangRow:
 def _with_plain_job(row: GangRow, job: IndexedJob | None, pods: Sequence[Pod]) -> GangRow:
     """Return the gang's row; if its batch/v1 Job has ended, with the Job's result.
 
-    The status of the PodGroup shows the end a little later than the Job.
+    The Job's status shows the end a little earlier than the PodGroup's status.
     """
     state = plainjobs.state(job, managed=True) if job and row.state not in ENDED else row.state
     if job is None or state == row.state or state not in ENDED:
@@ -371,7 +371,7 @@ def _ended_as(row: GangRow, end: GangRow) -> GangRow:
 
 
 def _with_train_job(row: GangRow, train_job: TrainJob | None, pods: Sequence[Pod]) -> GangRow:
-    """Return the row of a gang or Job. If its TrainJob has ended, the row has the TrainJob's state and reason."""
+    """Return the row of a gang or Job; if its TrainJob has ended, the row has the TrainJob's state and reason."""
     result = _without_job(train_job, pods) if train_job else row
     return _ended_as(row, result) if result.state in ENDED else row
 

@@ -1,10 +1,10 @@
-"""Expected starts of waiting gangs, from many simulations in which running gangs end at different times. Pure.
+"""Expected starts of waiting gangs, from many simulations with different end times of the running gangs. Pure.
 
-A gang with a declared run time ends after this time. For each other gang, a simulation randomly selects one of the
-queue's past run times that exceed the time for which the gang has run. Without past run times, the gang never ends.
-Whenever a gang ends, the waiting gangs are processed in scheduling order. A gang that fits takes the capacity that it
-needs. A gang that does not fit reserves the free capacity that it could use. Queue shares, topology and affinity are
-not simulated, so the start of a gang that fits but still waits is unknown.
+A gang with a declared run time ends after this time. For every other gang, a simulation randomly selects one of the
+queue's past run times that exceed the gang's present run time. Without past run times, the gang never ends. Whenever a
+gang ends, the waiting gangs are processed in scheduling order. A gang that fits takes the capacity that it needs. A
+gang that does not fit reserves the free capacity that it could use. Queue shares, topology and affinity are not
+simulated, so the start of a waiting gang that fits is unknown.
 """
 
 from bisect import bisect_right
@@ -24,10 +24,10 @@ from muster.resources.vector import Vector
 DRAWS = 200
 LEAST_DRAWS = 25
 _TRIALS = 200_000
-"""Total number of gangs that all simulations of a forecast place. The more gangs a cluster has, the fewer simulations
-are run, down to a minimum."""
+"""Total number of gangs that all simulations of a forecast place. The number of simulations decreases with the number
+of gangs, down to a minimum."""
 TRIED = 20
-"""Maximum number of waiting gangs to simulate, in scheduling order. Gangs beyond this number get no expected start."""
+"""Maximum number of waiting gangs to simulate, in scheduling order. Further gangs have no expected start."""
 _SEED = 7
 Amounts = NDArray[np.int64]
 
@@ -76,7 +76,7 @@ class _Pods(NamedTuple):
 
 
 def starts(scene: Scene, *, draws: int | None = None) -> dict[str, Interval]:
-    """Return, for each gang, the interval in which it starts in 80 of 100 simulations, in seconds from now.
+    """Return each gang's interval that contains its start in 80 of 100 simulations, in seconds from now.
 
     Gangs without a known start are left out.
     """
@@ -119,9 +119,9 @@ class _Play:
         waiting = [(each, [self._pods(*need) for need in each.needs]) for each in scene.waiting[:TRIED]]
         free = self._free.copy()
         fits = {id(each) for each, _ in _in_order(free, waiting)}
-        self._waiting = [each for each in waiting if id(each[0]) not in fits]  # the planner knows why these gangs wait
+        self._waiting = [each for each in waiting if id(each[0]) not in fits]  # others wait for unknown reasons
         self._past = {queue: sorted(runs) for queue, runs in scene.past.items()}
-        self._random = Random(_SEED)  # noqa: S311 - the same answer for the same cluster
+        self._random = Random(_SEED)  # noqa: S311 - equal results for equal clusters
 
     def once(self) -> dict[str, float]:
         """Return the start of each gang in one simulation; infinity for a gang that does not start."""
@@ -150,7 +150,7 @@ class _Play:
         first = bisect_right(past, elapsed_s)
         if len(past) - first < LEAST:
             return inf
-        chosen = self._random.randint(first, len(past))  # one more than the existing ones: longer than any previous run
+        chosen = self._random.randint(first, len(past))  # the last index: longer than all runs
         return past[chosen] - elapsed_s if chosen < len(past) else inf
 
     def _on_nodes(self, holds: Mapping[str, Vector]) -> Amounts:
@@ -186,9 +186,9 @@ def _in_order(free: Amounts, waiting: Sequence[_Waiting]) -> Iterator[tuple[Wait
 
 
 def _used_capacity(free: Amounts, needs: Sequence[_Pods | None]) -> tuple[bool, Amounts]:
-    """Return whether a gang fits, and the capacity that its pods take on the fullest nodes that have room for them.
+    """Return True if a gang fits, and the capacity that its pods take on the fullest suitable nodes.
 
-    If the gang does not fit, this is the capacity for as many of its pods as possible.
+    For a gang that does not fit, return the capacity for as many of its pods as possible.
     """
     taken, whole = np.zeros_like(free), True
     for pods in needs:

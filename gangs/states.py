@@ -1,4 +1,4 @@
-"""Texts about the state of a gang (a full sentence, and a version of at most ten words), and its nodes. Pure."""
+"""Texts about the state of a gang, as a full sentence and in at most ten words, and the gang's nodes. Pure."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -26,7 +26,7 @@ def nodes_of(pods: Sequence[Pod] | None, living: Sequence[Pod], placement: Place
 def message_of(
     group: PodGroup, state: State, placement: Placement | None, living: Sequence[Pod], pods: Sequence[Pod] = ()
 ) -> str:
-    """Return a sentence that explains why the gang waits or failed, or which problem it has; empty otherwise."""
+    """Return a sentence that explains the gang's wait, failure or other problem; empty without one."""
     if state == "Reserved" and placement is not None and placement.status.message:
         return placement.status.message
     if group.why_waiting:
@@ -48,14 +48,14 @@ def message_of(
 
 
 def _replaced(group: PodGroup, living: Sequence[Pod], pods: Sequence[Pod]) -> str:
-    """Return the first failure of a running gang that has too few pods, because its owner has not replaced one yet."""
+    """Return the first failure of a running gang with too few pods, until its owner has replaced the failed pods."""
     ended = sum(pod.status.phase == "Succeeded" for pod in pods)
     few = len(living) + ended < group.spec.min_member
     return f"{failed_text(pods, '')}{_NOT_REPLACED}" if few and first_failure(pods) else ""
 
 
 def failed_text(pods: Sequence[Pod], ending: str) -> str:
-    """Return why a gang failed: its first failed pod, then its owner's message unless that names the same pod."""
+    """Return why a gang failed: its first failed pod, then its owner's message, if it does not name the same pod."""
     first = first_failure(pods)
     if first is None or f"pod {first[0].metadata.name} " in ending:
         return ending
@@ -91,13 +91,13 @@ def _waits_for_room(group: PodGroup) -> PodGroupCondition | None:
 def _lacks(waits: PodGroupCondition) -> dict[str, Any]:
     """Return the shortage that the planner has found, as data.
 
-    Returns an empty shortage if the condition has only text, as written by an older version.
+    The shortage is empty for a condition with only text, which an older version wrote.
     """
     return waits.why.params if waits.why else {}
 
 
 def _no_room(waits: PodGroupCondition) -> str:
-    """Return a text about the missing capacity: how many pods do not fit, and how much each of them requests."""
+    """Return a text about the missing capacity: the number of pods that do not fit, and the request of each pod."""
     match _lacks(waits):
         case {"kind": "ever"}:
             return "too large: even an empty cluster has too few resources"

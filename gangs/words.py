@@ -28,8 +28,8 @@ def plain(text: str) -> str:
 def brief(text: str) -> str:
     """Return the beginning of a reason, for a list.
 
-    The result has as many complete clauses as fit into ten words. If not even one fits, it has ten words and an
-    ellipsis.
+    The result has as many complete clauses as fit into ten words. If not even one clause fits, the result has ten words
+    and an ellipsis.
     """
     line = plain(text)
     words = line.split()

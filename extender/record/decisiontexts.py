@@ -1,4 +1,4 @@
-"""The decisions of a cycle as short texts, as written into recordings; equal decisions have equal texts."""
+"""The decisions of a cycle as short texts for recordings; equal decisions have equal texts."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any

@@ -1,7 +1,7 @@
-"""Files of a recording, in a folder whose oldest files are deleted when it becomes too large or too old.
+"""Files of a recording, in a folder with a maximum size and age; the oldest files are deleted.
 
-A file is compressed, and flushed about every second, so that a killed process loses at most one second. From a
-truncated file, a reader gets all lines that were flushed.
+A file is compressed, and flushed about every second, so that a killed process loses at most one second. A truncated
+file contains all lines that were flushed.
 """
 
 import gzip
@@ -26,7 +26,7 @@ class RecordingFolder:
     """Writer of successive files in a folder. Not thread safe."""
 
     def __init__(self, folder: Path, *, most_bytes: int, most_age_s: float, wall_s: Callable[[], float]) -> None:
-        """Create the folder if it is missing. Raises FolderError if it is not writable."""
+        """Create the folder if it is missing. Raises FolderError for a folder that is not writable."""
         self.folder = folder
         self.most_bytes = most_bytes
         self.most_age_s = most_age_s
@@ -41,7 +41,7 @@ class RecordingFolder:
             raise FolderError(f"{folder}: a recording cannot be written there: {error.strerror or error}") from error
 
     def begin(self, session: str, number: int) -> None:
-        """End the open file, begin another whose name sorts after it, and delete old files."""
+        """End the open file, begin the next file with a later name, and delete old files."""
         self.close()
         self.trim()
         stem = f"muster-recording-{format_time(self._wall_s(), micros=True).replace(':', '').replace('-', '')}"
@@ -54,7 +54,7 @@ class RecordingFolder:
             self._file.write(encoded(line) + b"\n")
 
     def flush(self) -> None:
-        """Write everything to the disk, so that the end of the process cannot lose it."""
+        """Write all lines to the disk, so that the end of the process cannot lose them."""
         if self._file is not None:
             self._file.flush(zlib.Z_SYNC_FLUSH)
 
@@ -77,7 +77,7 @@ class RecordingFolder:
         return self._path.stat().st_size if self._path is not None and self._path.exists() else 0
 
     def trim(self) -> None:
-        """Delete the oldest files as long as the total size or age is too large, but never the open file."""
+        """Delete the oldest files, except the open file, as long as the total size or age is too large."""
         files = [path for path in sorted(self.folder.glob(PATTERN)) if self._file is None or path != self._path]
         sizes = {path: path.stat() for path in files}
         total = sum(each.st_size for each in sizes.values()) + (self.size if self._file is not None else 0)

@@ -1,4 +1,4 @@
-"""Hooks that record the extender's inputs: watched changes, its own writes, and its cycles."""
+"""Hooks that record the extender's inputs: watched changes, its own writes, and cycles."""
 
 from collections.abc import Callable
 from typing import Any
@@ -28,7 +28,7 @@ class RecordingHook:
     def changed(
         self, resource: Resource[Any], old: meta.Object | None, new: meta.Object | None, *, own: bool = False
     ) -> None:
-        """Record a change of an object, as it is passed to the state."""
+        """Record a change of an object that is passed to the state."""
         if new is not None:
             self.recorder.saw(resource.full_name, new, own=own)
         elif old is not None:
@@ -86,8 +86,7 @@ class RecordingHook:
 class RecordingState(PlannerState):
     """A state that records this process's own writes; handlers of watches record other changes.
 
-    A write to an object whose deletion the watch has already reported is not recorded, because the state ignores it
-    too.
+    A write to an object with an already reported deletion is not recorded, because the state ignores it, too.
 
     A replay applies the recorded writes in the same way and at the same points, so that its state equals the recorded
     state at each cycle.
@@ -116,7 +115,7 @@ class RecordingState(PlannerState):
         return super().on_native_written(new)
 
     def on_placement(self, old: Placement | None, new: Placement | None) -> bool:
-        """Update the state and record the placement; watched changes use the table of kinds instead."""
+        """Update the state and record the placement; watched changes are recorded by their handlers."""
         self.hook.changed(PLACEMENTS, old, new, own=True)
         return super().on_placement(old, new)
 

@@ -58,7 +58,7 @@ class Put(RecordLine, tag="put"):
     kind: str
     object: Raw
     own: bool = False
-    """True for a write of the planner itself, which is recorded before the watch reports it."""
+    """True for the planner's own write, which is recorded before the watch reports the change."""
 
 
 class GoneLine(RecordLine, tag="gone"):
@@ -70,7 +70,7 @@ class GoneLine(RecordLine, tag="gone"):
 
 
 class Bound(RecordLine, tag="bound"):
-    """Records that Muster has bound a pod, before the watch reports it."""
+    """Records that Muster has bound a pod, before the watch reports the binding."""
 
     uid: str
     node: str
@@ -88,10 +88,10 @@ class SnapshotLine(RecordLine, tag="look"):
 
 
 class Cycle(RecordLine, tag="cycle"):
-    """A cycle on the copy of the last `SnapshotLine`: its time (`at`), inputs that no watch reports, and decisions."""
+    """A cycle on the copy of the last `SnapshotLine`: time (`at`), inputs that no watch reports, and decisions."""
 
     arrived: dict[str, list[tuple[str, int]]] = {}
-    """Maps the UID of a gang to the slots of those members that wait at the barrier for the others."""
+    """Maps the UID of a gang to the slots of members that wait at the barrier for other members."""
     avoided: dict[str, dict[str, float]] | None = None
     """Maps a gang and a node that rejected a member to the time until which the gang avoids the node; None in
     recordings of an older version."""
@@ -106,7 +106,7 @@ class Cycle(RecordLine, tag="cycle"):
 
 
 class Lost(RecordLine, tag="lost"):
-    """The number of changes that were lost because they arrived faster than they could be written.
+    """The number of changes that were lost, because they arrived too fast to be written.
 
     The next file begins with all known objects.
     """
@@ -116,7 +116,7 @@ class Lost(RecordLine, tag="lost"):
 
 
 class EndLine(RecordLine, tag="end"):
-    """The end of a properly closed file; without it, the process was killed or is still writing."""
+    """The end of a properly closed file; missing if the process was killed or is still writing."""
 
     why: str = ""
 
@@ -139,7 +139,8 @@ def encoded(line: AnyLine) -> bytes:
 def decoded(text: bytes) -> AnyLine:
     """Decode a line.
 
-    Raises msgspec.DecodeError if the line is not JSON, and msgspec.ValidationError if this version does not know it.
+    Raises msgspec.DecodeError if the line is not JSON, and msgspec.ValidationError for a line that this version does
+    not know.
     """
     return _decoder.decode(text)
 

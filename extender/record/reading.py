@@ -1,4 +1,4 @@
-"""Reader of recordings: the files of a folder in order, each up to the end of the written part."""
+"""Reader of recordings: the files of a folder in order, each file up to the end of the written part."""
 
 import zlib
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ _GZIP = 31
 
 
 class RecordingError(ValueError):
-    """Input that is not a recording, or that this version cannot read; the message gives the reason."""
+    """Raised for input that is not a recording or that this version cannot read; the message gives the reason."""
 
 
 class Recording:
@@ -26,7 +26,7 @@ class Recording:
     """
 
     def __init__(self, path: Path) -> None:
-        """Open a recording. Raises RecordingError if there is none."""
+        """Open a recording. Raises RecordingError if the path has none."""
         self.path = path
         self.files = sorted(path.glob(PATTERN)) if path.is_dir() else [path]
         if not self.files:
@@ -34,8 +34,7 @@ class Recording:
         self.cuts: dict[Path, str] = {}
         """Maps each truncated file that has been read to a description."""
         self.problems: dict[str, None] = {}
-        """Sentences about unusable recorded values, which were replaced by defaults, in the files that have been
-        read."""
+        """Sentences about unusable values, which were replaced by defaults, in the files that have been read."""
 
     def __iter__(self) -> Iterator[AnyLine]:
         """Yield all lines, file by file. Raises RecordingError for a file that is not part of a recording."""
@@ -60,7 +59,7 @@ class Recording:
             raise RecordingError(f"{file}: it is empty")
 
     def _texts(self, file: Path) -> Iterator[bytes]:
-        """Yield the complete lines of a file; record in `cuts` if it ends in the middle of a line."""
+        """Yield the complete lines of a file; record in `cuts` if the file ends in the middle of a line."""
         unzip, rest, whole = zlib.decompressobj(_GZIP), b"", 0
         try:
             with file.open("rb") as content:

@@ -1,8 +1,8 @@
-"""Recorder of the planner's inputs: accepts changes without blocking, and writes them in a separate thread.
+"""Recorder of the planner's inputs, which accepts changes without blocking and writes them in a separate thread.
 
-Changes wait in a bounded queue. If they arrive faster than they can be written, only the latest version of each object
-is kept. The file then ends with a line with the number of lost changes, and the next file begins with all known
-objects. Therefore a recording may have gaps, but never contains a change that did not happen.
+Changes wait in a bounded queue. If changes arrive too fast, only the latest version of each object is kept. The file
+then ends with a line with the number of lost changes, and the next file begins with all known objects. A recording may
+therefore have gaps, but contains only changes that happened.
 """
 
 import threading
@@ -26,13 +26,13 @@ LOST = Counter(
 BYTES = Gauge("muster_record_bytes", "Size in bytes of the recording file that is being written")
 FAILING = Gauge("muster_record_failing", "1 while the recording cannot be written, e.g. because the disk is full")
 MOST_WAITING = 20_000
-"""Maximum number of changes that wait to be written. Above this number, only the latest version of each object is kept.
+"""Maximum number of changes that wait to be written. Beyond this number, only the latest version of each object is
+kept.
 """
 FILES = 8
 """Approximate number of files in the folder: each file has at most this fraction of the maximum size and age."""
 SLICE = 100
-"""Number of lines that are written at a time. This takes a few milliseconds, during which other threads wait for the
-interpreter."""
+"""Number of lines written at a time, in a few milliseconds, during which other threads wait for the interpreter."""
 PAUSE_S = 0.002
 FLUSH_S = 1.0
 SLEEP_S = 60.0
@@ -54,8 +54,8 @@ class Waiting(NamedTuple):
 class PlannerRecorder:
     """Recorder into a folder; all threads may call `saw`, `gone` and `record`, which never block.
 
-    The first file begins with the first cycle, when the caches are filled and this replica is the leader. Before that,
-    and while there are no cycles, only the latest version of each object is kept.
+    The first file begins with the first cycle, when the caches are filled and this replica is the leader. Before the
+    first cycle, and at times without cycles, only the latest version of each object is kept.
     """
 
     def __init__(self, folder: RecordingFolder, head: lines.Head, *, wall_s: Callable[[], float]) -> None:
@@ -73,7 +73,7 @@ class PlannerRecorder:
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="recorder", daemon=True)
         self._awake, self._snapshot_s = False, 0.0
-        """True while there are cycles, and the time of the last snapshot."""
+        """True while cycles run, and the time of the last snapshot."""
         self._writing, self._began_s = False, 0.0
         """True while a file is open, and its start time."""
         self._last_s = 0.0
@@ -90,7 +90,7 @@ class PlannerRecorder:
         self._add(Waiting(self._wall_s(), kind, key, None, own))
 
     def record(self, line: lines.AnyLine) -> None:
-        """Record a line that is not a change of an object; a line without a time gets the present time."""
+        """Record a line that is not a change of an object; the default time is now."""
         line.at = line.at or self._wall_s()
         self._add(line)
 
@@ -154,7 +154,7 @@ class PlannerRecorder:
         BYTES.set(self._folder.size)
 
     def _one(self, each: Waiting | lines.AnyLine) -> None:
-        """Write one line, or only store its content for the beginning of the next file."""
+        """Write one line, or only store the line's content for the beginning of the next file."""
         line = self._line(each) if isinstance(each, Waiting) else each
         if line is None:
             return
@@ -190,7 +190,7 @@ class PlannerRecorder:
     def _line(self, each: Waiting) -> lines.AnyLine | None:
         """Return the line for a change, and store the object for the beginning of the next file.
 
-        Returns None if only fields changed that the planner does not read, such as a node's heartbeat.
+        Returns None for a change of fields that the planner does not read, such as a node's heartbeat.
         """
         known = self._known[each.kind]
         if each.item is None:
@@ -203,7 +203,7 @@ class PlannerRecorder:
         return lines.Put(at=each.at, kind=each.kind, object=text, own=each.own)
 
     def _due(self) -> bool:
-        """Return True if the file is large or old enough to be ended."""
+        """Return True if the file must be ended because of its size or age."""
         too_old = self._wall_s() - self._began_s > self._folder.most_age_s / FILES
         return too_old or self._folder.size > self._folder.most_bytes / FILES
 

@@ -20,7 +20,7 @@ _GROUPS = frozenset({POD_GROUPS.full_name, NATIVE_POD_GROUPS.full_name})
 
 
 class WhatIfChanges:
-    """Changes for a what-if replay; calling it with a recorded object returns the object to use instead."""
+    """Changes for a what-if replay, as a function from a recorded object to the object to use instead."""
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
-"""Comparison of the planner's current decisions with the recorded ones, cycle by cycle on the same inputs.
+"""Comparison of the planner's current decisions with the recorded decisions, cycle by cycle on the same inputs.
 
-The recorded decisions take effect and not the new decisions, so each cycle starts from the recorded state. Therefore a
-difference is caused only by the planner (another version or configuration), and not by an earlier difference.
+The recorded decisions take effect instead of the new decisions, so each cycle starts from the recorded state. A
+difference is therefore caused only by the planner (another version or configuration), never by an earlier difference.
 """
 
 from collections import Counter
@@ -23,7 +23,7 @@ SHOWN = 50
 
 
 class Difference(Struct, rename="camel"):
-    """A cycle in which the current decisions differ from the recorded ones."""
+    """A cycle in which the current decisions differ from the recorded decisions."""
 
     at: str
     cycle: int
@@ -45,7 +45,7 @@ class CheckReport(Struct, rename="camel"):
     decisions: dict[str, int] = {}
     """Maps a verb to the number of recorded decisions."""
     equal: int = 0
-    """Number of decisions that are the same now."""
+    """Number of recorded decisions that the planner still makes."""
     different_cycles: int = 0
     gone: int = 0
     """Number of recorded decisions that the planner no longer makes."""
@@ -57,7 +57,7 @@ class CheckReport(Struct, rename="camel"):
 
 
 def check_recording(recording: Iterable[lines.AnyLine], config: str | None = None) -> CheckReport:
-    """Run every recorded cycle again, with the recorded or another configuration; return the differences.
+    """Repeat every recorded cycle, with the recorded or another configuration; return the differences.
 
     Raises ValueError for a configuration with errors.
     """

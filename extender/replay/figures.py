@@ -1,4 +1,4 @@
-"""Figures of a replay: starts, waits and evictions by queue, and how much of the nodes' capacity was used."""
+"""Figures of a replay: starts, waits and evictions by queue, and the used fraction of the nodes' capacity."""
 
 from collections.abc import Iterable
 from math import ceil
@@ -11,7 +11,7 @@ from extender.record import lines
 from extender.replay.replayedworld import ReplayedWorld
 
 ALL = ""
-"""Placeholder that is used in place of a queue's name for all queues together."""
+"""Placeholder for a queue's name in the figures of all queues together."""
 _SHOWN = ("cpu",)
 _PERCENTILE = 0.95
 
@@ -27,7 +27,7 @@ class Fate(NamedTuple):
     start_s: float | None
     """First start of the gang; None while it waits."""
     gave_up_s: float | None
-    """Time when the gang was deleted without having started; None if it was not."""
+    """Time when the gang was deleted before its start; None for other gangs."""
     evictions: int
     ran_before: bool
     """True if the gang was already running when the recording began, so that its wait is unknown."""
@@ -42,8 +42,7 @@ class QueueFigures(Struct, rename="camel"):
     waiting: int = 0
     """Number of gangs that were still waiting at the end."""
     wait_median_s: float | None = None
-    """Median wait, in seconds, of the gangs that arrived. A gang that did not start is assumed to have waited until the
-    end."""
+    """Median wait, in seconds, of the gangs that arrived. A gang that did not start counts as waiting until the end."""
     wait_p95_s: float | None = None
     evictions: int = 0
     """Number of times that a gang has lost members to an eviction."""
@@ -52,7 +51,7 @@ class QueueFigures(Struct, rename="camel"):
 
 
 class ReplayMeter:
-    """Meter that sums the resources that queues use and nodes offer over time."""
+    """Meter of the resources that queues use and nodes offer, summed over time."""
 
     def __init__(self, state: PlannerState, since_s: float) -> None:
         self.state = state
@@ -87,7 +86,7 @@ class ReplayMeter:
 
 
 def used_then(recording: Iterable[lines.AnyLine]) -> ReplayMeter | None:
-    """Return the usage as recorded; None if the recording never shows the whole cluster."""
+    """Return the recorded usage; None if the recording never has the whole cluster."""
     world: ReplayedWorld | None = None
     meter: ReplayMeter | None = None
     session = ""

@@ -1,6 +1,6 @@
 """Reader of the workloads and changes in a recording.
 
-The history contains the gangs with their arrival and their members' running times, and all other changes.
+The history contains the gangs with their arrivals and their members' running times, and all other changes.
 
 In a replay, a member runs as long as in its last recorded run, from its binding to its end. A member that was still
 running at the end of the recording is *censored*: its full running time is unknown, so it runs until the end of each
@@ -36,7 +36,7 @@ _EVICTS = frozenset({"evict", "repair", "make-room"})
 
 
 def history_of(recording: Iterable[lines.AnyLine]) -> History:
-    """Read a whole recording. Raises ValueError if it never shows the whole cluster."""
+    """Read a whole recording. Raises ValueError for a recording that never has the whole cluster."""
     reader = _Reader()
     for line in recording:
         reader.read_line(line)
@@ -60,7 +60,7 @@ class _Reader:
         self._pods_of: dict[str, dict[str, Pod]] = {}
         """Maps a gang to its pods by key; pods may appear before their PodGroup."""
         self._by_uid: dict[str, SimulatedPod] = {}
-        """Maps a pod's UID to its member, because the name of a pod's slot may be written to the pod later."""
+        """Maps a pod's UID to its member, because a pod's slot may be recorded in the pod later."""
         self._evicted: set[str] = set()
         """UIDs of pods whose eviction has been counted."""
         self._members: set[str] = set()
@@ -124,7 +124,7 @@ class _Reader:
             self._settle(self.history, at)
 
     def _settle(self, history: History, at: float) -> None:
-        """Record the objects that exist when the recording begins."""
+        """Record the objects that exist at the beginning of the recording."""
         history.since_s = at
         for kind, objects in self._objects.items():
             if kind not in _OF_GANGS or kind == _PODS:
@@ -180,7 +180,7 @@ class _Reader:
             self._changed(ReplayedChange(at, kind, key, None))
 
     def _any_pod(self, at: float, pod: Pod) -> None:
-        """Read any pod. `of_gang` selects pods of gangs later, because a PodGroup may appear after its pods."""
+        """Read any pod; `of_gang` selects pods of gangs later, because a PodGroup may appear after its pods."""
         of = _gang_of(pod)
         self._changed(ReplayedChange(at, _PODS, pod.metadata.key, pod))
         if of:
@@ -277,7 +277,7 @@ def _queue(item: Any) -> str:
 
 
 def _gang_of(pod: Pod) -> str:
-    """Return the key of the gang that a pod names; empty if it names none."""
+    """Return the key of the gang that a pod names; empty for other pods."""
     gang = gang_of(pod)
     return f"{pod.metadata.namespace}/{gang}" if gang else ""
 

@@ -6,7 +6,7 @@ below its minimum waits again as a whole, and keeps its work up to the last chec
 pods that Muster does not schedule) change at their recorded times.
 
 After each change, cycles run until nothing more is decided. One more cycle runs a second later, because started gangs
-may then grow. As long as gangs wait, further cycles run at growing intervals to check deadlines.
+may then grow. While gangs wait, further cycles run at growing intervals to check deadlines.
 """
 
 import dataclasses
@@ -31,14 +31,14 @@ LONGEST_TICK_S = 240.0
 and doubles, because cycles are the main cost of a simulation. While a placement is carried out, the interval stays
 short, because eviction notices may end."""
 MOST_ROUNDS = 100
-"""Maximum number of cycles at the same simulated time; if more are needed, decisions undo each other."""
+"""Maximum number of cycles at the same simulated time; more cycles mean that decisions undo each other."""
 
 
 class Replay(SimulatedCluster):
     """One replay of a history; `run` simulates it to its end."""
 
     def __init__(self, history: History, config: str | None, changed: Callable[[str, Any], Any]) -> None:
-        """Begin with the recorded configuration or another one. Raises ValueError for a configuration with errors.
+        """Begin with the recorded or another configuration. Raises ValueError for a configuration with errors.
 
         `changed(kind, item)` returns the object to use instead, or None to exclude the object.
         """
@@ -78,7 +78,7 @@ class Replay(SimulatedCluster):
         self.advance(until_s)
 
     def advance(self, until_s: float) -> None:
-        """Advance the simulated time up to the next event, and measure the usage until then."""
+        """Advance the simulated time to the next event, and measure the usage up to that time."""
         self.meter.advance(until_s)
         self.now = until_s
 
@@ -99,7 +99,7 @@ class Replay(SimulatedCluster):
             self.come(dataclasses.replace(workload, group=group), came)
 
     def _step(self) -> None:
-        """Advance to the next event, and plan until nothing more is decided."""
+        """Advance to the next event, and run cycles until nothing more is decided."""
         at = self.events[0][0]
         self.advance(at)
         ticks, ticked = self._tick_at == at, True
@@ -109,7 +109,7 @@ class Replay(SimulatedCluster):
                 ticked = False
                 act()
         if ticked and not ticks:
-            return  # an earlier cycle has scheduled the next one
+            return  # the next cycle has already been scheduled
         self._tick_at = None
         for _ in range(MOST_ROUNDS):
             if not self._cycle():
@@ -118,7 +118,7 @@ class Replay(SimulatedCluster):
         self._plan_tick(soon=not ticked)
 
     def _tick(self) -> None:
-        """Run a cycle only because time has passed, to check deadlines."""
+        """Run a cycle that only checks deadlines, because time has passed."""
 
     def _plan_tick(self, *, soon: bool) -> None:
         waits = any(playing.ended_s is None and playing.started_s is None for playing in self.gangs.values())

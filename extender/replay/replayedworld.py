@@ -1,4 +1,4 @@
-"""The planner's state rebuilt from a recording, and a planner that decides on it."""
+"""The planner's state rebuilt from a recording, and a planner for this state."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -37,7 +37,7 @@ def rules_from(settings: Mapping[str, Any]) -> FaultRules:
 def settings_of(suspects: Suspects) -> dict[str, list[str]]:
     """Return the settings that reproduce an extender's published rules, as differences from the default rules.
 
-    A default rule that does not apply begins with a minus.
+    A disabled default rule begins with a minus.
     """
     return {
         "suspectConditions": _changes(suspects.conditions, CONDITIONS),
@@ -59,7 +59,7 @@ class ReplayedWorld(RecordedState):
         """Objects from the beginning of the current file that have been read so far."""
 
     def apply_line(self, line: lines.AnyLine) -> None:
-        """Apply a line about an object to the state; other lines change nothing."""
+        """Apply a line about an object to the state; ignore other lines."""
         match line:
             case lines.KnownLine(kind=kind, object=text) if kind in self.objects:
                 item = lines.unpacked(kind, text)
@@ -81,7 +81,7 @@ class ReplayedWorld(RecordedState):
                 self.state.assume(uid, node, devices)
 
     def _whole(self) -> None:
-        """Forget objects that are not among those with which the file began."""
+        """Forget objects that are not in the list at the beginning of the file."""
         for kind, objects in self.objects.items():
             for key in [key for key in objects if (kind, key) not in self._among]:
                 self.forget(kind, key)
@@ -89,7 +89,7 @@ class ReplayedWorld(RecordedState):
 
 
 def planning_of(text: str, settings: Mapping[str, Any]) -> Planning:
-    """Return a planner with a recorded configuration and settings. Raises ValueError with all their errors."""
+    """Return a planner with a recorded configuration and settings. Raises ValueError with all errors."""
     return Planning(config.parse(text), timing_of(settings)[0])
 
 

@@ -1,7 +1,7 @@
-"""Report of a what-if replay: figures of the recording, of the plain replay, and of the replay with the change.
+"""Report of a what-if replay: figures of the recording, the plain replay, and the replay with the change.
 
-The changed replay is compared with the plain replay, not with the recording, so that the differences come only from the
-change. The report also shows how much the plain replay differs from the recording.
+The changed replay is compared with the plain replay instead of the recording, so that all differences are caused by the
+change. The report also shows the difference between the plain replay and the recording.
 """
 
 from collections.abc import Callable, Iterable
@@ -18,9 +18,9 @@ from extender.simulate.members import SimulatedWorkload
 from muster.api.kubernetes.meta import format_time
 
 MOST = 10
-"""Maximum number of gangs that are listed with a longer wait, and of those listed with a shorter wait."""
+"""Maximum number of listed gangs with a longer wait, and of listed gangs with a shorter wait."""
 LEAST_S = 1.0
-"""Minimum difference between two waits, in seconds, from which they count as different."""
+"""Minimum difference, in seconds, between two waits that count as different."""
 
 
 class Waited(Struct, rename="camel"):
@@ -65,7 +65,7 @@ def what_if(
     changed: Callable[[str, Any], Any],
     added: Callable[[History], list[ReplayedChange]],
 ) -> ReplayReport:
-    """Replay a recording as it is and with a change; `recording` is read twice.
+    """Replay a recording without and with a change; `recording` is read twice.
 
     Raises ValueError for a configuration with errors, or a recording that is too short.
     """
@@ -127,7 +127,7 @@ def _fates(loop: Replay) -> list[Fate]:
 
 
 def _waited(before: list[Fate], after: list[Fate], until: float) -> list[Waited]:
-    """Return the gangs whose wait differs, the largest difference first."""
+    """Return the gangs with different waits, the largest difference first."""
     known = {(fate.gang, fate.came_s): wait_s(fate, until) for fate in before}
     found = []
     for fate in after:

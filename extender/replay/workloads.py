@@ -20,11 +20,11 @@ class ReplayedChange(NamedTuple):
 
 @dataclass(slots=True)
 class History:
-    """The content of a recording that a replay needs."""
+    """The content of a recording for replays."""
 
     head: lines.Head
     since_s: float = 0.0
-    """Time from which the recording shows the whole cluster, in seconds since the epoch."""
+    """Time from which the recording has the whole cluster, in seconds since the epoch."""
     until_s: float = 0.0
     workloads: list[SimulatedWorkload] = field(default_factory=list)
     """Workloads in the order of their arrival."""
@@ -37,9 +37,9 @@ class History:
     _usual: dict[str, float] = field(default_factory=dict)
 
     def usual_s(self, workload: SimulatedWorkload) -> float | None:
-        """Return the expected running time of a gang that never ran: its own declaration, or its queue's median.
+        """Return the expected running time of a gang that never ran: its declared time, or its queue's median.
 
-        If its queue has no median, the median of all gangs is used. None means that the gang runs until the end.
+        Without a median of the queue, the median of all gangs is used. None means that the gang runs until the end.
         """
         declared = declared_s(workload.group.metadata.annotations)
         if declared is not None:

@@ -1,4 +1,4 @@
-"""Simulated cluster: gangs arrive, and their pods run on nodes until their running time is over or they are evicted."""
+"""Simulated cluster, in which gangs arrive, and pods run on nodes until their running time ends or an eviction."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -34,7 +34,7 @@ class RecordedState:
         self.objects: dict[str, dict[str, Any]] = {kind: {} for kind in READ}
 
     def apply(self, kind: str, item: Any) -> None:
-        """Pass an object to the state, as a watch would."""
+        """Pass an object to the state like a watch."""
         known = self.objects[kind].get(item.metadata.key)
         if known is not None and known.metadata.uid != item.metadata.uid:
             self.forget(kind, item.metadata.key)
@@ -44,7 +44,7 @@ class RecordedState:
             _FED[kind].apply(self.state, known, item)
 
     def forget(self, kind: str, key: str) -> None:
-        """Remove an object from the state, if it is known."""
+        """Remove a known object from the state."""
         known = self.objects[kind].pop(key, None)
         if known is not None and kind in _FED:
             _FED[kind].apply(self.state, known, None)
@@ -60,7 +60,7 @@ class SimulatedRun:
 
     member: SimulatedPod
     runs_s: float | None
-    """The member's running time, in seconds; None if it does not end within the simulation."""
+    """The member's running time, in seconds; None for a member that does not end within the simulation."""
     pod: Pod
     since_s: float | None = None
     ended: bool = False
@@ -77,7 +77,7 @@ class Playing:
     life: int = 0
     first_start_s: float | None = None
     started_s: float | None = None
-    """Start of the gang's present run; None while it waits."""
+    """Start of the gang's current run; None while the gang waits."""
     ended_s: float | None = None
     evictions: int = 0
     done_s: float = 0.0
@@ -95,7 +95,7 @@ class SimulatedCluster:
         self._usual_s = usual_s
         self.now = now
         self.gangs: dict[str, Playing] = {}
-        """Maps a key to the present gang."""
+        """Maps a key to the current gang."""
         self.all: list[Playing] = []
         self.events: list[tuple[float, int, Callable[[], None]]] = []
         self.touched = False
@@ -112,7 +112,7 @@ class SimulatedCluster:
         return next(self._versions)
 
     def come(self, workload: SimulatedWorkload, came: float) -> None:
-        """Let a gang arrive and wait; a gang that exists at the beginning keeps its current state."""
+        """Add a gang that waits; a gang that exists at the beginning keeps its state."""
         playing = self.gangs[workload.key] = Playing(workload, came)
         self.all.append(playing)
         group = workload.group
@@ -165,7 +165,7 @@ class SimulatedCluster:
         self.touched = True
 
     def bind(self, playing: Playing, run: SimulatedRun, node: str, epoch: int | None) -> None:
-        """Let a member run on a node from now on, for its running time minus the work of its last checkpoint."""
+        """Start a member on a node, for its running time minus the work saved by its last checkpoint."""
         run.pod = running_pod(run.pod, node, self.version(), self.now, epoch)
         run.since_s = self.now
         self.world.apply(_PODS, run.pod)
@@ -239,7 +239,7 @@ class SimulatedCluster:
 
 
 def _as_it_came(group: Any) -> Any:
-    """Return a PodGroup without status and without the annotation of a placement, as the planner first saw it."""
+    """Return a PodGroup as at its creation: without status and without the annotation of a placement."""
     meta = group.metadata
     annotations = {key: text for key, text in meta.annotations.items() if key != names.PLACEMENT}
     return replace(group, metadata=replace(meta, annotations=annotations), status=PodGroupStatus(phase="Pending"))

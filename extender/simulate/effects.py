@@ -21,7 +21,8 @@ from muster.api.muster.placementnotes import PlacementContent
 
 _PODS, _PLACEMENTS = PODS.full_name, PLACEMENTS.full_name
 _ARRIVE_S = 600.0
-"""Time, in seconds, within which members must arrive once their nodes are free. In a simulation, they arrive at once.
+"""Time, in seconds, within which members must arrive once their nodes are free. In a simulation, members arrive at
+once.
 """
 
 
@@ -35,14 +36,14 @@ def placement_after(known: Placement | None, place: decisions.Place, session: Se
 
 
 def count_failures(state: PlannerState, session: Session) -> None:
-    """Count failures of members as the writer of placements does, because no watch reports them in a simulation."""
+    """Count failures of members like the writer of placements, because no watch reports failures in a simulation."""
     for avoid in session.decided(decisions.Avoid):
         state.failures.remember(avoid.gang.key, avoid.avoided or ())
         state.failures.forget(avoid.gang.key, [pod.uid for pod in avoid.counted])
 
 
 class SimulatedEffects:
-    """Applies the decisions of cycles to one simulated cluster."""
+    """The effects of cycles on one simulated cluster."""
 
     def __init__(self, cluster: SimulatedCluster) -> None:
         self._cluster = cluster
@@ -60,7 +61,7 @@ class SimulatedEffects:
         return self._cluster.world.state.placement_of(key)
 
     def _write_placement(self, known: Placement, wanted: PlacementContent) -> None:
-        """Change a placement in the same way as the writer of placements does by its patch."""
+        """Change a placement like the patch of the writer of placements."""
         self._apply(replace(known, spec=wanted.spec, status=wanted.status))
 
     def _apply(self, placement: Placement) -> None:
@@ -68,7 +69,7 @@ class SimulatedEffects:
         self._cluster.world.apply(_PLACEMENTS, replace(placement, metadata=meta))
 
     def _change(self, key: str, change: Callable[[Placement], PlacementContent]) -> None:
-        """Change the placement of a gang, if it has one."""
+        """Change the placement of a gang with a placement."""
         known = self._placement(key)
         if known is not None:
             self._write_placement(known, change(known))

@@ -25,10 +25,10 @@ _WRITTEN = frozenset(
 
 @dataclass(slots=True)
 class SimulatedPod:
-    """One member of a gang: its pod, and the pods that later replaced it."""
+    """One member of a gang: its first pod, and the later replacements."""
 
     pod: Pod
-    """The pod as it was first seen."""
+    """The pod when first observed."""
     created_s: float
     uid: str
     """UID of the member's last pod."""
@@ -43,7 +43,7 @@ class SimulatedPod:
 
     @property
     def runs_s(self) -> float | None:
-        """Return the running time of the last pod; None if it never ran, or still ran at the end of the simulation."""
+        """Return the running time of the last pod; None for a pod that never ran or whose end was not recorded."""
         return None if self.since_s is None or self.ended_s is None else max(self.ended_s - self.since_s, 0.0)
 
     @property
@@ -68,7 +68,7 @@ class SimulatedWorkload:
     members: dict[object, SimulatedPod] = field(default_factory=dict)
     """Maps a slot, or the name of a pod without a slot, to the member."""
     left_s: float | None = None
-    """Time when the PodGroup was deleted; None if it was not."""
+    """Time when the PodGroup was deleted; None for an existing PodGroup."""
     started_s: float | None = None
     """Time when the gang first had its minimum."""
     evictions: int = 0
@@ -80,7 +80,7 @@ class SimulatedWorkload:
     ran_before: bool = False
     """True if the gang had its minimum when the recording began."""
     is_there: bool = False
-    """True if the gang exists at the beginning, with status, placement and pods; otherwise it arrives and waits."""
+    """True if the gang exists at the beginning, with status, placement and pods; other gangs arrive later and wait."""
     placement: Placement | None = None
     """The gang's placement at the beginning."""
     minimum: int = 1
@@ -145,7 +145,7 @@ def waiting_pod(member: SimulatedPod, uid: str, version: int, now: float) -> Pod
 
 
 def running_pod(pod: Pod, node: str, version: int, now: float, epoch: int | None = None) -> Pod:
-    """Return a pod that runs on a node from now on."""
+    """Return a pod that starts to run on a node."""
     since = format_time(now)
     bound = ReportedCondition(type="PodScheduled", status="True", last_transition_time=since)
     noted = {} if epoch is None else {names.EPOCH: str(epoch)}

@@ -1,4 +1,4 @@
-"""Trial placement: cycles of the planner at one moment, until nothing more is placed."""
+"""Trial placement: cycles of the planner at one moment, until no further gang is placed."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -29,7 +29,7 @@ class SimulatedVictim(Struct, frozen=True, rename="camel"):
     saved: bool = False
     """True if the gang has reported a checkpoint since its start."""
     moved: bool = False
-    """True if the gang is only moved, so that it gets other nodes at once."""
+    """True if the gang is moved and therefore gets other nodes at once."""
 
     @property
     def text(self) -> str:
@@ -58,7 +58,7 @@ class SimulatedGang(Struct, frozen=True, rename="camel"):
 
 
 def simulate(what_if: WhatIf, submitted: Iterable[str]) -> list[SimulatedGang]:
-    """Return the waiting gangs in the order in which they are placed or tried.
+    """Return the waiting gangs in the order of their placement or trial.
 
     `submitted` has the keys of new gangs.
     """

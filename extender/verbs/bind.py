@@ -1,4 +1,4 @@
-"""The bind verb: a member of a gang waits for the others, then all are bound."""
+"""The bind verb, at which a member of a gang waits for the other members until all are bound."""
 
 import collections
 import time
@@ -35,13 +35,13 @@ BIND_TIME = Histogram("muster_bind_post_seconds", "Duration of the POST of a bin
 _calls = counted(BINDS)
 
 LAG_S = 1.0
-"""Time for which a bind call waits for Muster's watches, because they may be slower than kube-scheduler's."""
+"""Time for which a bind call waits for Muster's watches, which may be slower than kube-scheduler's."""
 
 LASTS = 200
-"""Number of members from which binding takes so long (about a second) that the phase Binding is written."""
+"""Number of members from which binding takes about a second, so that the phase Binding is written."""
 
 _LASTING = {None, VerbReason.NOT_OURS, VerbReason.NOT_ASKED}
-"""Refusals that no later event can change, so that waiting would be useless."""
+"""Refusals for which waiting would be useless, because no later event can change them."""
 _NOT_RELEASED = {
     MeetingOutcome.TIMED_OUT: VerbReason.BARRIER_TIMEOUT,
     MeetingOutcome.CANCELLED: VerbReason.PLACEMENT_OVER,
@@ -49,7 +49,7 @@ _NOT_RELEASED = {
 
 
 class Binder:
-    """Writes bindings with the pod's UID as a precondition, and retries until the API server confirms or rejects."""
+    """Writer of bindings with the pod's UID as a precondition; it retries until the API server confirms or rejects."""
 
     def __init__(self, client: LoopClient) -> None:
         self._client = client
@@ -71,7 +71,7 @@ class Binder:
 class Bind:
     """The bind verb, which acts while this replica is `active`.
 
-    The verb calls `on_release` for large gangs, whose binding takes some time.
+    The verb calls `on_release` for large gangs, because their binding takes some time.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class Bind:
         self._wall_s = wall_s
 
     async def __call__(self, args: ExtenderBindingArgs) -> ExtenderBindingResult:
-        """Bind a pod; a member of a gang first waits for the others. Return an error message, empty on success."""
+        """Bind a pod; a gang's member first waits for the other members. Return an error message, empty on success."""
         kind, reason = await self._bind(args)
         _calls(kind, reason).inc()
         return ExtenderBindingResult(error=reason or "")
@@ -122,7 +122,7 @@ class Bind:
         queue, state = record.queue or DEFAULT_QUEUE, self._cluster.state
         ledger = state.ledger
         own = ledger.entries.get(record.uid)
-        if not record.node and (own is None or own.node != args.node):  # otherwise the pod is counted already
+        if not record.node and (own is None or own.node != args.node):  # else, the pod is already counted
             if barred := not_usable(state, queue, record.namespace):
                 return barred
             asked, named = requests_of(state, record, queue), [claim.key for claim in record.cls.needs.named]
@@ -154,7 +154,7 @@ class Bind:
                 record.slot,
                 lambda held: self._enough(key, epoch, held),
                 pod_uid=args.pod_uid,
-                on_arrival=self._cluster.changed if holds_back(placement) else lambda: None,  # else no cycle runs
+                on_arrival=self._cluster.changed if holds_back(placement) else lambda: None,  # no cycle needed
             )
             if outcome is not MeetingOutcome.RELEASED:
                 return _NOT_RELEASED[outcome]
@@ -165,7 +165,7 @@ class Bind:
         extra = session.hooks.bind_request_mutate.call(record, args.node) if session is not None else {}
         devices = devices_of(placement, record.slot) if record.cls.gpu else ()
         if record.cls.gpu is not None and not devices:
-            return VerbReason.PLACEMENT_OVER  # the pod was planned as one that shares no GPU
+            return VerbReason.PLACEMENT_OVER  # the pod was planned without shared GPUs
         given = self._gpus.annotations_for(record, args.node, devices)
         marks = {GROUP_NAME: placement.metadata.name, EPOCH: str(epoch), **self._queue_of(key, record)}
         if any(loan.node == args.node for loan in placement.spec.borrows):
@@ -176,8 +176,8 @@ class Bind:
     def _still_valid(self, key: str, placement: Placement) -> bool:
         """Return True for a placement of lost members whose gang has since lost all other members.
 
-        Such a placement has too few nodes for the whole minimum, so its members would wait at the barrier without
-        success. These members are bound as if the other members had been lost slightly later, when lost members are
+        A placement of lost members has too few nodes for the whole minimum, so its members would wait at the barrier
+        without success. They are bound as if the other members had been lost slightly later, when lost members are
         replaced one by one.
         """
         gang = self._cluster.state.refreshed(key) if once_whole(placement) else None
@@ -189,8 +189,8 @@ class Bind:
     def _queue_of(self, key: str, record: PodRecord) -> dict[str, str]:
         """Return the annotation with the queue to which a member is charged, unless the pod itself names the queue.
 
-        The annotation determines the queue of the pod once the PodGroup has been deleted. Other components also read it
-        from members of native PodGroups, whose pods need not name their queue.
+        The annotation determines the queue of the pod once the PodGroup has been deleted. Other components also read
+        the annotation from members of native PodGroups, because these pods need not name their queue.
         """
         group = self._cluster.state.groups.get(key)
         if group is None:
@@ -199,7 +199,7 @@ class Bind:
         return {VOLCANO_QUEUE: queue} if is_native(group) or queue != (record.queue or DEFAULT_QUEUE) else {}
 
     def _for_autoscalers(self, record: PodRecord, key: str, session: Session | None) -> dict[str, str]:
-        """Return a pod's annotations for autoscalers: whether its queue allows evictions, and the request it uses."""
+        """Return a pod's annotations for autoscalers: its queue's permission for evictions, and the pod's request."""
         group = self._cluster.state.groups.get(key)
         evictable = safe_to_evict(self._cluster.state.queues, group, record.labels)
         request = session.inputs.provisioning.get(group.metadata.uid) if session is not None and group else None
@@ -218,7 +218,7 @@ class Bind:
             allowed = record.node == args.node or state.answers.passed(record.uid, state.nodes.index.get(args.node))
             return None if allowed else VerbReason.NOT_ASKED
         if record.slot is None:
-            state.refresh_gang(record.gang)  # assigns a slot to the pod
+            state.refresh_gang(record.gang)  # assign a slot to the pod
         with_slot = state.pods.get(args.pod_uid, record)
         if not with_slot.node and state.pod_table.slot_taken(record.gang, with_slot.slot):
             return VerbReason.SLOT_TAKEN
@@ -252,7 +252,7 @@ class Bind:
         return True
 
     def _still(self, key: str, epoch: int, args: ExtenderBindingArgs) -> VerbReason | None:
-        """Return a reason, such as a new placement, not to bind the pod after its wait; None if there is none."""
+        """Return a reason, such as a new placement, not to bind the pod after its wait, if there is one."""
         placement = self._cluster.state.placement_of(key)
         over = placement is None or placement.spec.epoch != epoch or args.pod_uid not in self._cluster.state.pods
         return VerbReason.PLACEMENT_OVER if over else self._objection(args)

@@ -1,6 +1,6 @@
-"""Functions that the filter and bind verbs share.
+"""Shared functions of the filter and bind verbs.
 
-These functions check if this replica can answer, and find nodes and GPUs with free capacity for pods without a gang.
+The functions check if this replica can answer, and find nodes and GPUs with free capacity for pods without a gang.
 
 Filter checks the free capacity of all nodes; bind checks one node again, because the capacity may have changed.
 """
@@ -45,8 +45,7 @@ def unavailable(cluster: Live, active: Callable[[], bool]) -> VerbReason | None:
 def not_usable(state: PlannerState, queue: str, namespace: str) -> VerbReason | None:
     """Return the reason to reject a pod without a gang because its queue accepts no pods of its namespace.
 
-    The namespace and its label may be new. As long as the watch has not delivered the namespace, the answer is
-    uncertain.
+    The namespace and its label may be new. Before the watch has delivered the namespace, the answer is uncertain.
     """
     known, found = state.queues.get(queue), state.access.barrier(queue, namespace)
     if not found:
@@ -59,14 +58,14 @@ def not_usable(state: PlannerState, queue: str, namespace: str) -> VerbReason | 
 def nodes_with_capacity(
     state: PlannerState, record: PodRecord | None, requests: Vector, columns: NDArray[np.int64], now: float
 ) -> tuple[Mask, VerbReason]:
-    """Return the columns that can take the pod (-1 for an unknown node), and the reason if none can."""
+    """Return the mask of columns (-1 for an unknown node) that can take the pod, and the reason if none can."""
     table = state.nodes
     claimed = dict(record.cls.needs.rows) if record else {}
     row = table.row_of(add(requests, claimed))
     wanted = np.flatnonzero(row)
     offered = table.allocatable[wanted][:, columns]
     free = offered - table.used[wanted][:, columns]
-    if claimed:  # kube-scheduler has checked nodes whose devices are not known here yet
+    if claimed:  # kube-scheduler has checked nodes with devices that are not known yet
         devices = np.isin(wanted, [table.axis[name] for name in claimed if name in table.axis])
         free = np.where(devices[:, None] & (offered < row[wanted, None]), row[wanted, None], free)
     own = state.ledger.entries.get(record.uid) if record else None
@@ -97,7 +96,7 @@ def requests_of(state: PlannerState, record: PodRecord, queue: str) -> Vector:
 
 
 class SharedGpus:
-    """Chooses GPUs for pods without a gang, in the order of the last cycle's plugins."""
+    """The choice of GPUs for pods without a gang, in the order of the last cycle's plugins."""
 
     def __init__(self, cluster: Live, session: Callable[[], Session | None]) -> None:
         self._cluster = cluster

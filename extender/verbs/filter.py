@@ -1,4 +1,4 @@
-"""The filter verb: the planned node for members of gangs, and nodes with free capacity for other pods.
+"""The filter verb, which returns the planned node for members of gangs, and nodes with free capacity for other pods.
 
 kube-scheduler is blocked while it waits for the answer, so filter only reads the state.
 """
@@ -38,7 +38,7 @@ FILTER_NAMES = Counter("muster_filter_names_total", "Node names in filter calls"
 _names = cache(FILTER_NAMES.labels)
 _calls = counted(FILTERS)
 Answer = list[str] | VerbReason
-"""The nodes of a call that pass, or the reason why none passes."""
+"""The nodes of a call that pass, or the reason why no node passes."""
 
 
 class Filter:
@@ -66,15 +66,15 @@ class Filter:
     def _placed(self, args: ExtenderArgs, gang: str | None, nodes: list[str]) -> Answer:
         """Return the nodes for a member of a gang, or for a pod without a gang.
 
-        For a workload without a Muster label, the controller adds the pod to its gang after its creation. Until then
-        the pod waits, as in Volcano, because otherwise it would start without the other pods.
+        For a workload without a Muster label, the controller adds the pod to its gang after its creation. Before that,
+        the pod waits, as in Volcano, so that it does not start without the other pods.
         """
         if gang:
             return self._member(args, gang, nodes)
         return VerbReason.NOT_SEEN if _is_to_be_named(args.pod) else self._plain(args, nodes)
 
     def _member(self, args: ExtenderArgs, gang: str, nodes: list[str]) -> Answer:
-        """Return the node of the member's slot. A member without an epoch lost its gate before it had a placement."""
+        """Return the node of the member's slot; a member without an epoch lost its gate before it had a placement."""
         meta = args.pod.metadata
         key = f"{meta.namespace}/{gang}"
         placement = self._cluster.state.placement_of(key)
@@ -91,7 +91,7 @@ class Filter:
         return [node] if node in nodes else VerbReason.NOT_PLANNED_HERE
 
     def _plain(self, args: ExtenderArgs, nodes: list[str]) -> Answer:
-        """Exclude nodes without enough free capacity. Capacity that is reserved for gangs does not count as free.
+        """Exclude nodes without enough free capacity; capacity that is reserved for gangs does not count as free.
 
         The bind verb accepts only nodes that pass this filter.
         """
@@ -141,7 +141,7 @@ def _gpus_fit(
 
 
 def _result(answer: Answer, nodes: list[str]) -> ExtenderFilterResult:
-    """Return the answer for kube-scheduler. Excluded nodes are reported as unresolvable; one entry has the reason."""
+    """Return the answer for kube-scheduler, in which excluded nodes are unresolvable and one entry has the reason."""
     if not isinstance(answer, VerbReason):
         return ExtenderFilterResult(node_names=answer)
     if answer.verdict is CallResult.ERROR:

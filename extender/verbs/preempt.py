@@ -1,4 +1,4 @@
-"""The preempt verb: the candidate nodes on which kube-scheduler may evict pods in favour of another pod."""
+"""The preempt verb, which returns the candidate nodes on which kube-scheduler may evict pods for another pod."""
 
 import msgspec
 

@@ -1,4 +1,4 @@
-"""The prioritize verb: the plugins' scores as whole numbers from 0 to 10, as kube-scheduler expects."""
+"""The prioritize verb, which returns the plugins' scores as whole numbers from 0 to 10."""
 
 from collections.abc import Callable
 
@@ -16,7 +16,7 @@ MAX_PRIORITY = 10
 
 
 class Prioritize:
-    """The prioritize verb, which ranks nodes; `session` is the last planning cycle, whose plugins score the nodes."""
+    """The prioritize verb, which ranks nodes by the plugins of the last planning cycle, `session`."""
 
     def __init__(self, cluster: Live, *, session: Callable[[], Session | None] = lambda: None) -> None:
         self._cluster = cluster
