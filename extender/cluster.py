@@ -64,10 +64,11 @@ class Live:
     Before `run_here`, the state belongs to the caller's thread.
     """
 
-    def __init__(self, state: PlannerState, *, wake: Callable[[], None]) -> None:
+    def __init__(self, state: PlannerState, *, wake: Callable[[str], None]) -> None:
         self.state = state
         """The state, for callbacks of the loop only; other threads use `ask`."""
-        self._wake = wake
+        self.wake = wake
+        """Requests a cycle because of a change in a namespace, from any thread."""
         self._waiting: dict[asyncio.Event, None] = {}
         """Events of waiting calls in order of arrival, which is also the order in which the calls are woken."""
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -94,12 +95,15 @@ class Live:
         self._loop.call_soon_threadsafe(self._answer, question, answer)
         return answer.result(ANSWER_S)
 
-    def change(self, change: Callable[[PlannerState], bool | None]) -> None:
-        """Change the state, wake the waiting calls and, unless `change` returns False, the planner."""
-        self.ask(lambda state: self.changed(change(state)))
+    def change(self, namespace: str, change: Callable[[PlannerState], bool | None]) -> None:
+        """Change the state, wake the waiting calls and, unless `change` returns False, the planner.
 
-    def changed(self, matters: bool | None = None) -> None:  # noqa: FBT001 - result of an `on_*` method
-        """Wake the waiting calls after a change and, if the change is relevant to planning, the planner.
+        The change is about an object in this namespace.
+        """
+        self.ask(lambda state: self.changed(namespace, change(state)))
+
+    def changed(self, namespace: str, matters: bool | None) -> None:  # noqa: FBT001 - result of an `on_*` method
+        """Wake the waiting calls after a change and, unless `matters` is False, the planner.
 
         Call this on the loop.
         """
@@ -108,7 +112,7 @@ class Live:
                 changed.set()
             self._waiting.clear()
         if matters is not False:
-            self._wake()
+            self.wake(namespace)
 
     async def until(self, condition: Callable[[], bool], timeout_s: float) -> bool:
         """Wait until the state satisfies a condition; return False after the timeout."""
@@ -178,7 +182,7 @@ class LiveCluster(Live):
         self,
         client: Client,
         *,
-        wake: Callable[[], None],
+        wake: Callable[[str], None],
         pool: str = DEFAULT_POOL,
         rules: FaultRules = DEFAULT_RULES,
         hook: RecordingHook | None = None,
@@ -262,7 +266,7 @@ class LiveCluster(Live):
         if self.state.comparisons.pending:
             self._compare_on()
         if matters:
-            self.changed()
+            self.changed("", matters)
 
     def _watch(self, client: Client, fed: Fed) -> Reflector[Any] | OptionalReflector:
         if fed.optional:
@@ -288,7 +292,7 @@ class LiveCluster(Live):
         apply, state = fed.apply, self.state
 
         def handle(old: Any, new: Any) -> None:
-            self.changed(apply(state, old, new))
+            self.changed((new or old).metadata.namespace, apply(state, old, new))
 
         return handle if self._hook is None else self._hook.recording_handler(fed.resource, handle)
 

@@ -47,27 +47,49 @@ time.
 MAX_REST_S = 0.1
 """Maximum pause in seconds, except after a longer cycle, when the pause is as long as the cycle."""
 BURST_S = 0.3
-"""CPU time in seconds that cycles after a quiet period may use without a pause. A new gang causes about five cycles
-until its pods are bound. If hundreds of other gangs wait, each of these cycles takes ten milliseconds or more."""
+"""CPU time in seconds that cycles for a namespace may use without a pause, after a quiet period of the namespace.
+
+A new gang causes about five cycles until its pods are bound. If hundreds of gangs wait, each cycle takes ten
+milliseconds or more.
+"""
 IDLE_S = 1.0
 IDLE = 10.0
 """Minimum interval between cycles without changes, which only check deadlines, as a multiple of a cycle's CPU time."""
 
 
 class Pauses:
-    """The pauses between cycles.
+    """The pauses between cycles, and the namespaces whose changes end a pause.
 
-    A burst of cycles runs without pauses until it has used the CPU time that accumulates in quiet times.
+    A cycle's CPU time is charged to the namespaces whose objects have changed, in proportion to their changes. A change
+    ends the pause as long as its namespace has used less than `BURST_S`, so that a namespace with many changes does not
+    delay the gangs of the others. The charges of all namespaces together fall at the rate that the pauses leave.
     """
 
     def __init__(self) -> None:
-        self._left_s, self._since_s = BURST_S, 0.0
+        self._lock = threading.Lock()
+        self._changes: dict[str, int] = {}
+        """Changes since the last cycle by namespace; objects without a namespace count as one more."""
+        self._used_s: dict[str, float] = {}
+        """CPU time charged to a namespace; namespaces without a charge are omitted, so that the table stays small."""
+        self._since_s = 0.0
+
+    def changed(self, namespace: str) -> bool:
+        """Count a change, from any thread; return True if the change ends a pause."""
+        with self._lock:
+            self._changes[namespace] = self._changes.get(namespace, 0) + 1
+            return self._used_s.get(namespace, 0.0) < BURST_S
 
     def after(self, took_s: float, now_s: float) -> float:
-        """Return the pause in seconds after a cycle with this CPU time that ended at this monotonic time."""
-        earned_s = (now_s - self._since_s) / (1 + REST)
-        self._left_s, self._since_s = max(0.0, min(BURST_S, self._left_s + earned_s) - took_s), now_s
-        return 0.0 if self._left_s else min(REST * took_s, max(MAX_REST_S, took_s))
+        """Charge a cycle with this CPU time that ended at this monotonic time; return its pause in seconds."""
+        with self._lock:
+            changes, self._changes = self._changes, {}
+            earned_s = (now_s - self._since_s) / (1 + REST) / max(len(self._used_s), 1)
+            left = {name: used_s - earned_s for name, used_s in self._used_s.items()}
+            for name, number in changes.items():
+                left[name] = min(BURST_S, max(left.get(name, 0.0), 0.0) + took_s * number / sum(changes.values()))
+            self._used_s = {name: used_s for name, used_s in left.items() if used_s > 0}
+            self._since_s = now_s
+        return min(REST * took_s, max(MAX_REST_S, took_s))
 
 
 class Planner:
@@ -110,13 +132,19 @@ class Planner:
         """Kind, name and reason of each excluded object already logged."""
         self._queue_metrics = QueueMetrics()
         self._was_active = False
+        self._pauses = Pauses()
         self._woken = threading.Event()
+        self._hurried = threading.Event()
+        """Set by a change that ends the current pause."""
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="planner", daemon=True)
 
-    def wake(self) -> None:
-        """Request a cycle soon; several calls within a short time cause a single cycle."""
-        if not self._woken.is_set():  # cheaper than another set(), which matters for 50,000 pods
+    def wake(self, namespace: str = "") -> None:
+        """Request a cycle because of a change in a namespace; calls within a short time cause a single cycle."""
+        # checks are cheaper than calling set() again, which matters for 50,000 pods
+        if self._pauses.changed(namespace) and not self._hurried.is_set():
+            self._hurried.set()
+        if not self._woken.is_set():
             self._woken.set()
 
     def reconfigure(self, configuration: SchedulerConfig) -> None:
@@ -131,14 +159,17 @@ class Planner:
     def stop(self) -> None:
         """Stop the thread after the current cycle."""
         self._stopped.set()
+        self._hurried.set()
         self._woken.set()
         self._thread.join(timeout=10)
 
     def _run(self) -> None:
-        pauses, rested_s, took_s = Pauses(), 0.0, 0.0
+        rested_s, took_s = 0.0, 0.0
         while not self._stopped.is_set():
             self._woken.wait(max(IDLE_S, IDLE * took_s))
-            self._stopped.wait(max(DEBOUNCE_S, rested_s - self._monotonic_s()))
+            self._stopped.wait(DEBOUNCE_S)
+            self._hurried.wait(max(0.0, rested_s - self._monotonic_s()))
+            self._hurried.clear()
             self._woken.clear()
             if self._stopped.is_set() or not self._ready():
                 continue
@@ -149,7 +180,7 @@ class Planner:
                 FAILED_CYCLES.inc()
                 log.exception("planning cycle failed; the planner repeats it after the next change or after one second")
             took_s = time.thread_time() - began_s
-            rested_s = self._monotonic_s() + pauses.after(took_s, self._monotonic_s())
+            rested_s = self._monotonic_s() + self._pauses.after(took_s, self._monotonic_s())
 
     def _ready(self) -> bool:
         active = self._active() and self._cluster.synced

@@ -205,8 +205,8 @@ class Extender:
             self._recording.record(ConfigLine(text=self._config_file.last_report[0]))
         self._planner.reconfigure(configuration)
 
-    def _wake(self) -> None:
-        self._planner.wake()
+    def _wake(self, namespace: str) -> None:
+        self._planner.wake(namespace)
 
 
 def recorder_of(settings: ExtenderSettings, config_file: ConfigFile) -> InputRecorder | None:

@@ -72,7 +72,7 @@ class Writes:
     """Queues of writes that threads run while this replica is `active`; `wake` requests a cycle."""
 
     def __init__(
-        self, *, active: Callable[[], bool], wake: Callable[[], None], monotonic_s: Callable[[], float]
+        self, *, active: Callable[[], bool], wake: Callable[[str], None], monotonic_s: Callable[[], float]
     ) -> None:
         self._active = active
         self._wake = wake
@@ -126,12 +126,12 @@ class Writes:
                 self._again.add(name)
                 return
             late = name in self._answered
+            one = _Write(key.partition("/")[0] if namespace is None else namespace, what, key, write)
             if not late:
-                one = _Write(key.partition("/")[0] if namespace is None else namespace, what, key, write)
                 self._waiting[lane].add(one)
                 self._under_way[name] = self._pools[lane].submit(self._run_next, lane)
         if late:
-            self._wake()
+            self._wake(one.namespace)
 
     def settled(self, timeout_s: float | None = None) -> bool:
         """Wait until all started writes have finished; return False after the timeout."""
@@ -152,26 +152,26 @@ class Writes:
         with self._lock:
             one = self._waiting[lane].next_key()
         try:
-            self._run(one.what, one.key, one.run)
+            self._run(one)
         finally:
             with self._lock:
                 self._waiting[lane].done(one)
 
-    def _run(self, what: str, key: str, write: Callable[[], None]) -> None:
+    def _run(self, one: _Write) -> None:
         try:
             if self._active():
-                self._try(what, key, write)
+                self._try(one.what, one.key, one.run)
         except Exception:
-            log.exception("write failed; it is computed again", what=what, of=key)
+            log.exception("write failed; it is computed again", what=one.what, of=one.key)
         finally:
-            name = f"{what}/{key}"
+            name = f"{one.what}/{one.key}"
             with self._lock:
                 self._under_way.pop(name, None)
                 self._answered.add(name)
                 again = name in self._again
                 self._again.discard(name)
             if again:
-                self._wake()
+                self._wake(one.namespace)
 
     def _try(self, what: str, key: str, write: Callable[[], object]) -> None:
         from_zero(WRITES, ("failed",), what)

@@ -3,6 +3,7 @@
 import collections
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 
 import msgspec
 import numpy as np
@@ -139,7 +140,7 @@ class Bind:
         try:
             return await self._post(args, self._gpus.annotations_for(record, args.node, devices), devices)
         finally:
-            self._cluster.change(lambda state: state.ledger.answered(record.uid))
+            self._cluster.change(args.pod_namespace, lambda state: state.ledger.answered(record.uid))
 
     async def _bind_member(self, args: ExtenderBindingArgs, record: PodRecord, key: str) -> VerbReason | None:
         """Hold the call until enough members of this epoch have arrived, check everything again, and bind."""
@@ -154,7 +155,7 @@ class Bind:
                 record.slot,
                 lambda held: self._enough(key, epoch, held),
                 pod_uid=args.pod_uid,
-                on_arrival=self._cluster.changed if holds_back(placement) else lambda: None,  # no cycle needed
+                on_arrival=partial(self._arrived, placement),
             )
             if outcome is not MeetingOutcome.RELEASED:
                 return _NOT_RELEASED[outcome]
@@ -172,6 +173,11 @@ class Bind:
             marks[RUNS_ON_SPARE] = "true"
         annotations = {**extra, **self._for_autoscalers(record, key, session), **marks, **given}
         return await self._post(args, annotations, devices)
+
+    def _arrived(self, placement: Placement) -> None:
+        """Request a cycle if the placement holds back members, which the planner releases once others have arrived."""
+        if holds_back(placement):
+            self._cluster.changed(placement.metadata.namespace, None)
 
     def _still_valid(self, key: str, placement: Placement) -> bool:
         """Return True for a placement of lost members whose gang has since lost all other members.
@@ -267,7 +273,7 @@ class Bind:
             name = f"{args.pod_namespace}/{args.pod_name}"
             log.warning("binding failed", pod=name, uid=args.pod_uid, error=str(error))
             return VerbReason.BIND_FAILED
-        self._cluster.change(lambda state: state.assume(args.pod_uid, args.node, devices))
+        self._cluster.change(args.pod_namespace, lambda state: state.assume(args.pod_uid, args.node, devices))
         return None
 
 

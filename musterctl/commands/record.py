@@ -83,7 +83,7 @@ def _record(client: Client, recording: RecordingFolder, pool: str, for_s: float 
     head = Head(format=FORMAT, version=version("muster"), pool=pool, config=config, settings=settings, planner=False)
     recorder = PlannerRecorder(recording, head, wall_s=time.time)
     hook = RecordingHook(recorder)
-    cluster = LiveCluster(client, wake=lambda: None, pool=pool, hook=hook)
+    cluster = LiveCluster(client, wake=lambda _: None, pool=pool, hook=hook)
     client.loop.call_soon_threadsafe(cluster.start)
     recorder.start()
     try:

@@ -104,7 +104,7 @@ async def test_others_may_ask_who_is_there_while_members_come() -> None:
     stopped = threading.Event()
     seen: list[int] = []
     barrier = Barrier(timeout_s=60, monotonic_s=Clock(100.0))
-    live = Live(PlannerState(), wake=lambda: None)
+    live = Live(PlannerState(), wake=lambda _: None)
     live.run_here()
 
     def look() -> None:

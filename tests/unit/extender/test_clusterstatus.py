@@ -63,7 +63,7 @@ class Process:
     def __init__(self) -> None:
         self.world, self.client, self.now = HyperNodeWorld(), Written(), 1_000_000.0
         self._tree = HyperNodeTree()
-        self._writes = Writes(active=lambda: True, wake=lambda: None, monotonic_s=lambda: self.now)
+        self._writes = Writes(active=lambda: True, wake=lambda _: None, monotonic_s=lambda: self.now)
         context = WriteContext(self.client, None, self._writes, None, lambda: self.now, lambda: self.now)  # type: ignore[arg-type]
         self._writer = HyperNodeStatusWriter(context)
 

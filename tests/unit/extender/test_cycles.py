@@ -1,5 +1,6 @@
 """The planner's cycles: when there is one, what it reads and writes, and what it shows."""
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -22,22 +23,50 @@ from muster.api.muster.placement import PLACEMENTS
 GPU8 = {"nvidia.com/gpu": 8}
 
 
-def test_a_new_gang_has_its_two_cycles_without_a_pause() -> None:
-    """Cycles after a quiet period follow each other until they have used the CPU time of a burst."""
+def used_up(pauses: Pauses, namespace: str, now_s: float) -> int:
+    """Charge cycles of 40 ms to a namespace until its changes no longer end a pause; return their number."""
+    pauses.after(0.0, now_s)
+    number = 0
+    while pauses.changed(namespace):
+        number += 1
+        pauses.after(0.04, now_s)
+    return number
+
+
+def test_a_namespace_uses_up_its_own_burst() -> None:
+    """Changes of a namespace end pauses for so much CPU time, and changes of others still do after that."""
     pauses = Pauses()
-    found = [pauses.after(0.04, 1000.0 + number * 0.04) for number in range(10)]
-    assert found == [0] * 8 + [MAX_REST_S] * 2
-    assert pauses.after(0.04, 1000.4 + (1 + REST) * BURST_S) == 0
+    assert used_up(pauses, "busy", 1000.0) == math.ceil(BURST_S / 0.04)
+    assert pauses.changed("quiet")
+    assert used_up(pauses, "busy", 1000.0 + (1 + REST) * BURST_S) == math.ceil(BURST_S / 0.04)
+
+
+def test_a_cycle_is_charged_by_changes() -> None:
+    """A namespace with one change in a hundred uses a hundredth of the cycle."""
+    pauses = Pauses()
+    for _ in range(10):
+        assert pauses.changed("quiet")
+        for _ in range(99):
+            pauses.changed("busy")
+        pauses.after(0.3, 1000.0)
+    assert not pauses.changed("busy")
+
+
+def test_many_namespaces_share_what_pauses_leave() -> None:
+    """A hundred busy namespaces get no more cycles without a pause than one."""
+    pauses, names = Pauses(), [f"busy-{number}" for number in range(100)]
+    for name in names:
+        used_up(pauses, name, 1000.0)
+    again = sum(used_up(pauses, name, 1000.0 + (1 + REST) * BURST_S) for name in names)
+    assert again <= len(names), "each may begin one more"
+    pauses.after(0.0, 1000.0 + 200 * (1 + REST) * BURST_S)
+    assert not pauses._used_s, "the table shrinks"
 
 
 @pytest.mark.parametrize(("took_s", "pause_s"), [(0.005, 0.05), (0.04, MAX_REST_S), (0.3, 0.3)])
 def test_cycles_of_a_burst_have_pauses(took_s: float, pause_s: float) -> None:
     """While changes arrive steadily, pauses leave most of a core to others."""
-    pauses, now_s, found = Pauses(), 1000.0, [0.0]
-    for _ in range(200):
-        now_s += found[-1] + took_s
-        found.append(pauses.after(took_s, now_s))
-    assert sum(found[-100:]) >= 0.85 * 100 * pause_s
+    assert Pauses().after(took_s, 1000.0) == pause_s
 
 
 class Planning(Process):
@@ -153,14 +182,13 @@ def test_cycles_while_it_leads(planning: Planning) -> None:
 
 @pytest.mark.parametrize(
     ("took_s", "idle_s", "rest_s"),
-    [(0.0001, 1.0, 0.005), (0.002, 1.0, 0.02), (0.05, 1.0, 0.1), (0.3, 3.0, 0.3)],
+    [(0.0001, 1.0, 0.001), (0.002, 1.0, 0.02), (0.05, 1.0, 0.1), (0.3, 3.0, 0.3)],
     ids=["no cycle follows at once", "ten times a cycle", "a tenth of a second", "as long as a long cycle"],
 )
 def test_the_planner_rests_after_a_cycle(
     planning: Planning, monkeypatch: pytest.MonkeyPatch, took_s: float, idle_s: float, rest_s: float
 ) -> None:
     """While events pour in, the time belongs to verbs and watches; without any it looks for deadlines."""
-    monkeypatch.setattr("extender.cycles.BURST_S", 0.0)
     planner, waits, cpu_s = planning.planner, [], [0.0]
     planner._monotonic_s = lambda: 0.0
     planner._ready = lambda: True  # type: ignore[method-assign]
@@ -171,11 +199,12 @@ def test_the_planner_rests_after_a_cycle(
 
     monkeypatch.setattr(planner, "cycle", cycle)
     woken = SimpleNamespace(wait=waits.append, clear=lambda: None, set=lambda: None)
-    stopped = SimpleNamespace(wait=waits.append, is_set=lambda: len(waits) >= 6, set=lambda: None)
+    stopped = SimpleNamespace(wait=waits.append, is_set=lambda: len(waits) >= 9, set=lambda: None)
     monkeypatch.setattr(planner, "_woken", woken)
     monkeypatch.setattr(planner, "_stopped", stopped)
+    monkeypatch.setattr(planner, "_hurried", woken)
     planner._run()
-    assert waits == pytest.approx([1.0, 0.005, idle_s, rest_s, idle_s, rest_s])
+    assert waits == pytest.approx([1.0, 0.005, 0.0, idle_s, 0.005, rest_s, idle_s, 0.005, rest_s])
 
 
 def test_who_begins_to_lead_recalls_what_was_kept(planning: Planning, monkeypatch: pytest.MonkeyPatch) -> None:

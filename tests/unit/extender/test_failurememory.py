@@ -32,7 +32,7 @@ class Api:
 
 def memory(api: Api) -> tuple[FailureMemory, LiveCluster]:
     """The memory of a new process."""
-    cluster = LiveCluster(cast("Any", None), wake=lambda: None)
+    cluster = LiveCluster(cast("Any", None), wake=lambda _: None)
     cluster.state = World().state
     return FailureMemory(cast("Any", api), cluster, "muster-system", "muster-planner", wall_s=lambda: NOW), cluster
 

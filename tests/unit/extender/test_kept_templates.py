@@ -27,7 +27,7 @@ def job(number: int, **template: Any) -> JSON:
 def test_short_arguments_are_not_kept() -> None:
     """Neither in the cache nor in the state."""
     client = Client(ClientConfig("http://127.0.0.1:1"))
-    cluster = LiveCluster(client, wake=lambda: None)
+    cluster = LiveCluster(client, wake=lambda _: None)
     caches = [each for each in cluster._reflectors.values() if isinstance(each, Reflector)]
     [jobs] = [each for each in caches if each._resource is JOBS]
     with growth() as grown:

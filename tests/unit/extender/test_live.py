@@ -44,7 +44,7 @@ def woken() -> list[int]:
 @pytest.fixture
 async def live(woken: list[int]) -> Live:
     """A state that belongs to the running loop."""
-    made = Live(PlannerState(), wake=lambda: woken.append(1))
+    made = Live(PlannerState(), wake=lambda _: woken.append(1))
     made.run_here()
     return made
 
@@ -61,7 +61,7 @@ async def test_a_thread_asks_on_the_loop(live: Live) -> None:
 @pytest.mark.parametrize(("matters", "count"), [(True, 1), (False, 0), (None, 1)])
 async def test_the_planner_is_woken_at_need(live: Live, woken: list[int], count: int, *, matters: bool | None) -> None:
     """A change that says nothing counts as one from which something follows."""
-    live.change(lambda _: matters)
+    live.change("ns", lambda _: matters)
     assert len(woken) == count
 
 
@@ -75,8 +75,8 @@ async def test_who_waits_sees_every_change(live: Live) -> None:
 
     waiting = asyncio.ensure_future(live.until(lambda: len(steps) >= 2, timeout_s=60))
     await asyncio.sleep(0)
-    live.change(partial(step, "loop"))
-    await asyncio.to_thread(live.change, partial(step, "thread"))
+    live.change("ns", partial(step, "loop"))
+    await asyncio.to_thread(live.change, "ns", partial(step, "thread"))
     assert await waiting
     assert await live.until(lambda: True, timeout_s=0)
     assert not await live.until(lambda: False, timeout_s=0.01)
@@ -85,7 +85,7 @@ async def test_who_waits_sees_every_change(live: Live) -> None:
 
 def test_a_loop_that_has_ended_is_an_error() -> None:
     """Whoever asks it would wait for ever."""
-    live = Live(PlannerState(), wake=lambda: None)
+    live = Live(PlannerState(), wake=lambda _: None)
 
     async def run() -> None:
         live.run_here()
@@ -102,7 +102,7 @@ async def cluster(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(module, "SLICE_COMPARISONS", 500)
     monkeypatch.setattr(readable, "PATIENCE_S", 0.0)
     client, woken = Client(ClientConfig(NO_SERVER), loop=asyncio.get_running_loop()), asyncio.Event()
-    made: Any = LiveCluster(client, wake=woken.set)
+    made: Any = LiveCluster(client, wake=lambda _: woken.set())
     made.woken = woken
     yield made
     client.close()

@@ -340,7 +340,7 @@ class StillCluster(Live):
     """A cluster without watches, as the verbs see it."""
 
     def __init__(self, world: World, *, synced: bool) -> None:
-        super().__init__(world.state, wake=lambda: None)
+        super().__init__(world.state, wake=lambda _: None)
         self._synced = synced
 
     @property

@@ -32,7 +32,7 @@ class Extender:
         if world is None:
             self.world.nodes(2)
         self.bound: dict[str, str] = {}
-        cluster = Filled(cast("Any", None), wake=lambda: None)
+        cluster = Filled(cast("Any", None), wake=lambda _: None)
         cluster.state = self.world.state
         self.filter = Filter(cluster, active=lambda: True, wall_s=lambda: self.world.now)
         barrier = Barrier(timeout_s=1, monotonic_s=time.monotonic)

@@ -60,7 +60,7 @@ class Gang:
         self.failures: list[APIError] = []
         self.during: Callable[[], None] = lambda: None
         self.barrier = Barrier(timeout_s=60, monotonic_s=lambda: 0.0)
-        cluster = Filled(cast("Any", None), wake=lambda: None)
+        cluster = Filled(cast("Any", None), wake=lambda _: None)
         cluster.state = self.world.state
         self._bind = Bind(cluster, self.barrier, cast("Any", self), active=lambda: True, on_release=lambda *_: None)
 

@@ -51,7 +51,7 @@ class Gang:
         self.bindings = Bindings()
         self.released: list[int] = []
         self.barrier = Barrier(timeout_s=DEADLINE_S, monotonic_s=time.monotonic)
-        self.cluster = Filled(cast("Any", None), wake=lambda: None)
+        self.cluster = Filled(cast("Any", None), wake=lambda _: None)
         self.cluster.state = self.world.state
         self.bind = Bind(
             self.cluster, self.barrier, cast("Any", self.bindings),
@@ -126,7 +126,7 @@ async def test_a_call_waits_for_our_watch_to_show_the_pod() -> None:
     await asyncio.sleep(0)
     assert not gang.bindings.nodes
     gang.world.state.on_pod(None, pod)
-    await asyncio.to_thread(gang.cluster.changed)
+    await asyncio.to_thread(gang.cluster.changed, "ns", None)
     assert await call == ""
 
 
