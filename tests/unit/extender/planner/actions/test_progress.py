@@ -123,6 +123,17 @@ def test_a_planner_that_has_just_begun_gives_a_half_placed_gang_no_more_time(dow
     assert [evict.pod.name for evict in of(world.plan(), decisions.Evict)] == ["a-worker-0"] * goes
 
 
+def test_times_of_deleted_gangs_are_forgotten() -> None:
+    """A tenant may delete gangs below their minimum for as long as they like."""
+    world, key = planned()
+    world.pod(key, "worker", 0, GPU8, node="node-0", pin="node-0", epoch=1, phase="Running")
+    world.progress._half_since = {f"uid-{number}": world.now for number in range(200)}
+    world.progress._refused_since = dict(world.progress._half_since)
+    world.plan()
+    assert list(world.progress._half_since) == [world.view(key).uid]
+    assert not world.progress._refused_since
+
+
 def test_pins_of_an_older_epoch_are_deleted_and_those_of_a_newer_one_are_left_alone() -> None:
     """A newer one means that our cache is behind."""
     world, key = planned()
