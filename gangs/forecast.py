@@ -12,7 +12,8 @@ from typing import NamedTuple
 from msgspec import structs
 
 from gangs.nodes import held, offered
-from gangs.rows import GangRow, RowSources, pods_by_gang
+from gangs.row import GangRow
+from gangs.rows import RowSources, pods_by_gang
 from gangs.runs import LEAST, Interval, past_runs
 from gangs.starts import Life, Runs, Scene, Waits, starts
 from muster.api.grammar import listed, verb

@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
-from gangs.rows import GangRow, RowSources, gang_name
+from gangs.row import GangRow
+from gangs.rows import RowSources, gang_name
 from muster.api import names
 from muster.api.kubernetes.core import Pod
 from muster.api.muster.gang import Slot

@@ -1,43 +1,36 @@
-"""One row per gang: workload, queue, state, size, nodes, and the reason for waiting. Pure.
-
-Cells are empty or less exact if the user may not read some kinds of objects. For example, without access to pods,
-counts come from the PodGroup, and nodes from the placement.
-"""
+"""The list of gangs, and the rows that change in it: one row per gang, and per workload without a gang. Pure."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from msgspec import Struct, structs
+from msgspec import structs
 
 from gangs import plainjobs
 from gangs.evictions import EvictionText, displacers, evictions
-from gangs.states import failed_text, message_of, needs_room, nodes_of, reason_of
+from gangs.row import GangRow, bare_row, gang_row
 from gangs.words import brief
+from gangs.workloadrows import flow_row, held_row, job_row, plain_job_rows, train_job_row
 from muster.api.base import Resource
-from muster.api.grammar import be, many
-from muster.api.kubeflow.trainer import JOB_FAILURES, TRAIN_JOBS, TrainJob
+from muster.api.kubeflow.trainer import TRAIN_JOBS, TrainJob
 from muster.api.kubernetes.core import INDEXED_JOBS, IndexedJob, Namespace, Pod
-from muster.api.kubernetes.meta import ObjectMeta, OwnerReference
-from muster.api.kubernetes.pod_problems import first_failure
-from muster.api.muster.creator import creator_of
+from muster.api.kubernetes.meta import OwnerReference
 from muster.api.muster.placement import Placement
 from muster.api.muster.placementnotes import current
 from muster.api.muster.pools import is_musters
-from muster.api.muster.states import ENDED, STOPPED, WAITING, State, facts_of, state_of, without_gang
-from muster.api.names import DEFAULT_QUEUE, QUEUE
-from muster.api.unchecked import value_at
+from muster.api.muster.states import ENDED, STOPPED, WAITING
 from muster.api.volcano.batch import Job
-from muster.api.volcano.flow import JOB_FLOWS, JobFlow
+from muster.api.volcano.flow import JobFlow
 from muster.api.volcano.scheduling import PodGroup
 from muster.volcano import podgroup
-from muster.volcano.tasks import job_minimum
 from muster.workloads.kind import WorkloadKind
-from muster.workloads.owners import as_kubectl_takes, job_workload, workload_of
+from muster.workloads.owners import job_workload, workload_of
 from muster.workloads.sample import JSON
-from muster.workloads.table import gang_of, group_name, row_of
-from muster.workloads.verbs import held_pods, released_by
+from muster.workloads.table import gang_of, group_name
+
+PodsByGang = Mapping[tuple[str, str], list[Pod]]
+"""Maps the namespace and the name of a PodGroup to its pods."""
 
 
 @dataclass(slots=True)
@@ -64,116 +57,19 @@ class RowSources:
     (`gangs.plainjobs.refusals`)."""
 
 
-class GangRow(Struct, frozen=True, rename="camel", kw_only=True):
-    """One gang, as data."""
-
-    namespace: str
-    kind: str
-    """Kind of the workload."""
-    name: str
-    """Name of the workload."""
-    reference: str
-    """The workload's name for kubectl, such as job.batch/longrun."""
-    part: str = ""
-    """Part of the workload to which this gang belongs: a replicated job, a Job or a group. The part is empty if the
-    workload has only one gang."""
-    gang: str = ""
-    """Name of the gang's PodGroup; empty without a PodGroup."""
-    queue: str
-    state: State
-    running: int = 0
-    minimum: int = 0
-    """Number of pods that start together."""
-    wanted: int = 0
-    """Total number of pods."""
-    priority: int | None = None
-    """Priority of the gang, which is at most the highest priority of its pods; None if unknown."""
-    priority_class: str = ""
-    created: str = ""
-    user: str = ""
-    """Creator of the workload, if admission has recorded one."""
-    reason: str = ""
-    """Reason why the gang waits or has a problem, in at most ten words."""
-    message: str = ""
-    """The reason as a full sentence."""
-    needs_room: bool = False
-    """True if the gang waits only because other gangs use the capacity."""
-    expected_start: str = ""
-    """Expected start (RFC 3339); empty if the start is unknown or the gang has started."""
-    earliest_start: str = ""
-    """Beginning of an interval that ends at `latest_start` and contains the actual start in 80 % of cases (RFC 3339,
-    only with --start)."""
-    latest_start: str = ""
-    """End of the interval that begins at `earliest_start`; empty for an unknown end."""
-    start_known_by: str = ""
-    """Source of the interval: a reservation, declared run times, or past run times."""
-    nodes: list[str] = []
-
-    @property
-    def title(self) -> str:
-        """The workload's display name, such as `Job longrun`, with the gang's part if there are several."""
-        return f"{self.kind} {self.name}" + (f" ({self.part})" if self.part else "")
-
-    @property
-    def size(self) -> str:
-        """Numbers of running pods, of pods that start together, and of all pods, such as `0/8/10`."""
-        return f"{self.running}/{self.minimum}/{self.wanted}"
-
-    @property
-    def priority_text(self) -> str:
-        """The PriorityClass, or else the numeric priority; `-` if neither is known."""
-        return self.priority_class or ("-" if self.priority is None else str(self.priority))
-
-
 def rows(objects: RowSources) -> list[GangRow]:
     """Return one row per gang, and per workload without a gang, ordered by namespace, queue and age."""
     pods = pods_by_gang(objects.pods or ())
-    placements = {each.metadata.key: each for each in objects.placements or ()}
-    jobs = {job.metadata.uid: job for job in objects.jobs or ()}
-    trainings = {each.metadata.uid: each for each in objects.train_jobs or ()}
-    plains = {job.metadata.uid: job for job in objects.plain_jobs}
     namespaces = {each.metadata.name: each for each in objects.namespaces}
-    displaced = displacers(objects.groups, objects.placements or ())
-    leaving = evictions(objects.groups, objects.placements or (), pods)
-    found: list[GangRow] = []
-    ganged: set[str] = set()
-    for group in objects.groups:
-        meta = group.metadata
-        members = pods[meta.namespace, meta.name] if objects.pods is not None else None
-        above = meta.controller
-        job = jobs.get(above.uid) if above else None
-        if job is not None and job.status.state.phase in STOPPED:  # the workload has ended, so its PodGroup will end
-            continue
-        ganged |= {workload_of(group).uid, above.uid if above else "", *plainjobs.owners(members or ())}
-        row = _row(group, members, current(group, placements.get(meta.key)), job)
-        row = _as_leaving(row, leaving.get(meta.key))
-        row = _as_evicted(row, displaced.get(meta.key, ""))
-        training = trainings.get(workload_of(group).uid)
-        why = (job.status.state.refusal if job else "") or (training.blocked if training else "")
-        row = _as_refused(row, why or plainjobs.refusal_of(group, members or (), objects.refusals))
-        row = _with_plain_job(row, plains.get(above.uid) if above else None, members or ())
-        found.append(_with_train_job(row, training, members or ()))
-    for job in objects.jobs or ():
-        if job.metadata.uid not in ganged:
-            owner = job_workload(job)
-            ganged.add(owner.uid)
-            mine = pods[job.metadata.namespace, podgroup.group_name(job)]
-            found.append(_with_train_job(_without_gang(job, mine), trainings.get(owner.uid), mine))
-    found += [_without_job(each) for each in objects.train_jobs or () if each.metadata.uid not in ganged]
-    for kind, workload in objects.held:
-        held = _held(kind, workload, namespaces)
-        uid = workload["metadata"]["uid"]
-        if held.queue and uid not in ganged:
-            ganged.add(uid)
-            found.append(held)
-    for flow in filter(plainjobs.is_blocked, objects.job_flows):
-        owner = OwnerReference.to(JOB_FLOWS, flow.metadata)
-        found.append(_bare(owner, flow.metadata, "Waiting", flow.status.state.message))
-    parts = {(row.namespace, row.name) for row in found if row.kind == TRAIN_JOBS.kind}
-    for plain in objects.plain_jobs:
-        meta, of = plain.metadata, plain.metadata.controller
-        if meta.uid not in ganged and not (of and (of.uid in ganged or (meta.namespace, of.name) in parts)):
-            found += _of_plain_job(plain, namespaces.get(meta.namespace), objects.refusals)
+    listed: set[str] = set()  # UIDs of the workloads that have a row, and of their owners
+    found = [
+        *_of_groups(objects, pods, listed),
+        *_of_jobs(objects, pods, listed),
+        *(train_job_row(each) for each in objects.train_jobs or () if each.metadata.uid not in listed),
+        *_of_held(objects, namespaces, listed),
+        *map(flow_row, filter(plainjobs.is_blocked, objects.job_flows)),
+    ]
+    found += _of_plain_jobs(objects, namespaces, listed, found)
     gangs = Counter((row.namespace, row.kind, row.name) for row in found)
     found = [
         structs.replace(row, part="") if row.part and gangs[row.namespace, row.kind, row.name] == 1 else row
@@ -212,113 +108,61 @@ def pods_by_gang(pods: Iterable[Pod]) -> dict[tuple[str, str], list[Pod]]:
     return found
 
 
-def _row(group: PodGroup, pods: list[Pod] | None, placement: Placement | None, job: Job | None) -> GangRow:
-    owner = workload_of(group)
-    alive = [pod for pod in pods or () if not pod.metadata.deletion_timestamp]
-    living = [pod for pod in alive if not pod.finished]
-    status, spec = group.status, group.spec
-    running = status.running if pods is None else sum(pod.status.phase == "Running" for pod in living)
-    tasks = sum(task.replicas for task in job.spec.tasks) if job else 0
-    state = state_of(facts_of(group, placement, pods))
-    if state in {"Starting", "Running"} and status.phase in {"", "Pending", "Inqueue"}:  # the gang waited until now
-        group = structs.replace(group, status=structs.replace(status, conditions=[]))
-    message = message_of(group, state, placement, living, pods or ())
-    leaving = [pod for pod in pods or () if pod.metadata.deletion_timestamp and not pod.finished]
-    if leaving and not living and state not in ENDED:
-        message = f"all of its {many(len(leaving), 'pod')} {be(len(leaving))} being deleted"
-    priority, called = _priority(spec.priority_class_name, alive)
-    return GangRow(
-        namespace=group.metadata.namespace,
-        kind=owner.kind,
-        name=owner.name,
-        reference=as_kubectl_takes(owner),
-        part=_part(group, owner),
-        gang=group.metadata.name,
-        queue=spec.queue,
-        state=state,
-        running=running,
-        minimum=spec.min_member,
-        wanted=max(tasks or sum(pod.status.phase != "Failed" for pod in alive), spec.min_member),
-        priority=priority,
-        priority_class=called,
-        created=(job.metadata if job else group.metadata).creation_timestamp or "",
-        user=creator_of(group.metadata.annotations),
-        reason=brief(message)
-        if leaving and not living
-        else reason_of(group, state, message, placement, living, pods or ()),
-        message=message,
-        needs_room=state in WAITING and needs_room(group),
-        expected_start=_expected(group, placement) if state == "Reserved" else "",
-        nodes=[] if state in ENDED else nodes_of(pods, living, placement, state),
-    )
+def _of_groups(objects: RowSources, pods: PodsByGang, listed: set[str]) -> Iterator[GangRow]:
+    """Yield the rows of gangs with a PodGroup, except those of Volcano Jobs that have ended."""
+    placements = {each.metadata.key: each for each in objects.placements or ()}
+    jobs = {job.metadata.uid: job for job in objects.jobs or ()}
+    trainings = {each.metadata.uid: each for each in objects.train_jobs or ()}
+    plains = {job.metadata.uid: job for job in objects.plain_jobs}
+    displaced = displacers(objects.groups, objects.placements or ())
+    leaving = evictions(objects.groups, objects.placements or (), pods)
+    for group in objects.groups:
+        meta = group.metadata
+        members = pods.get((meta.namespace, meta.name), []) if objects.pods is not None else None
+        above = meta.controller
+        job = jobs.get(above.uid) if above else None
+        if job is not None and job.status.state.phase in STOPPED:  # the workload has ended, so its PodGroup will end
+            continue
+        listed |= {workload_of(group).uid, above.uid if above else "", *plainjobs.owners(members or ())}
+        row = gang_row(group, members, current(group, placements.get(meta.key)), job)
+        row = _as_leaving(row, leaving.get(meta.key))
+        row = _as_evicted(row, displaced.get(meta.key, ""))
+        training = trainings.get(workload_of(group).uid)
+        why = (job.status.state.refusal if job else "") or (training.blocked if training else "")
+        row = _as_refused(row, why or plainjobs.refusal_of(group, members or (), objects.refusals))
+        row = _with_plain_job(row, plains.get(above.uid) if above else None, members or ())
+        yield _with_train_job(row, training, members or ())
 
 
-def _priority(called: str, pods: Sequence[Pod]) -> tuple[int | None, str]:
-    """Return the gang's priority and its class; the class is empty if the pods limit the priority.
-
-    A PodGroup without a class has priority 0, even if its pods have classes.
-    """
-    if not pods:
-        return None, called
-    most = max(pod.spec.priority or 0 for pod in pods)
-    if not called:
-        return min(0, most), ""
-    own = [pod.spec.priority or 0 for pod in pods if pod.spec.priority_class_name == called]
-    return (own[0], called) if own else (most, "")
+def _of_jobs(objects: RowSources, pods: PodsByGang, listed: set[str]) -> Iterator[GangRow]:
+    """Yield the rows of Volcano Jobs without a PodGroup."""
+    trainings = {each.metadata.uid: each for each in objects.train_jobs or ()}
+    for job in objects.jobs or ():
+        if job.metadata.uid not in listed:
+            owner = job_workload(job)
+            listed.add(owner.uid)
+            mine = pods.get((job.metadata.namespace, podgroup.group_name(job)), [])
+            yield _with_train_job(job_row(job, mine), trainings.get(owner.uid), mine)
 
 
-def _part(group: PodGroup, owner: OwnerReference) -> str:
-    """Return the part of a workload to which a gang belongs: its Job's name, or the end of the gang's own name."""
-    maker = group.metadata.controller
-    if maker is not None and maker.name != owner.name:
-        return maker.name.removeprefix(f"{owner.name}-")
-    kind = row_of(maker)
-    return group.metadata.name.rpartition(".")[2] if kind and kind.world else ""
+def _of_held(objects: RowSources, namespaces: Mapping[str, Namespace], listed: set[str]) -> Iterator[GangRow]:
+    """Yield the rows of held workloads that are in a queue."""
+    for kind, workload in objects.held:
+        row, uid = held_row(kind, workload, namespaces), workload["metadata"]["uid"]
+        if row.queue and uid not in listed:
+            listed.add(uid)
+            yield row
 
 
-def _expected(group: PodGroup, placement: Placement | None) -> str:
-    return (placement.status.expected_at if placement else "") or group.status.expected_start or ""
-
-
-def _without_gang(job: Job, pods: Sequence[Pod]) -> GangRow:
-    """Return the row of a Volcano Job without a PodGroup, which is new, suspended or finished."""
-    state, spec = job.status.state, job.spec
-    called = without_gang(state.phase, job.metadata)
-    owner = job_workload(job)
-    why = state.failure or state.message or ("its gang does not exist yet" if called == "Waiting" else "")
-    if called == "Suspended":
-        why = released_by(owner.name, job.metadata.namespace)
-    return structs.replace(
-        _bare(owner, job.metadata, called, "" if called == "Completed" else why, pods),
-        queue=spec.queue or DEFAULT_QUEUE,
-        minimum=job_minimum(spec),
-        wanted=sum(task.replicas for task in spec.tasks),
-        priority_class=spec.priority_class_name,
-    )
-
-
-def _of_plain_job(job: IndexedJob, namespace: Namespace | None, refusals: plainjobs.Refusals) -> Iterator[GangRow]:
-    """Yield the row of a batch/v1 Job without a gang, if Muster manages the Job or the user expects so."""
-    queue = plainjobs.queue_of(job, namespace)
-    if queue or plainjobs.means_muster(job):
-        state = plainjobs.state(job, managed=bool(queue))
-        message = plainjobs.reason(job, state, refusals, managed=bool(queue))
-        yield structs.replace(
-            _bare(OwnerReference.to(INDEXED_JOBS, job.metadata), job.metadata, state, message),
-            queue=queue,
-            wanted=plainjobs.pods_of(job),
-            priority_class=str(value_at(job.spec.template, ("spec", "priorityClassName")) or ""),
-        )
-
-
-def _held(kind: WorkloadKind, workload: JSON, namespaces: Mapping[str, Namespace]) -> GangRow:
-    """Return the row of a held workload, with its number of pods before the hold."""
-    meta = plainjobs.metadata_of(workload)
-    return structs.replace(
-        _bare(OwnerReference.to(kind.resource, meta), meta, "Suspended", released_by(meta.name, meta.namespace)),
-        queue=plainjobs.held_queue(kind, workload, namespaces.get(meta.namespace)),
-        wanted=held_pods(kind, workload),
-    )
+def _of_plain_jobs(
+    objects: RowSources, namespaces: Mapping[str, Namespace], listed: set[str], found: Iterable[GangRow]
+) -> Iterator[GangRow]:
+    """Yield the rows of batch/v1 Jobs without a gang that are not part of a workload with a row."""
+    parts = {(row.namespace, row.name) for row in found if row.kind == TRAIN_JOBS.kind}
+    for plain in objects.plain_jobs:
+        meta, of = plain.metadata, plain.metadata.controller
+        if meta.uid not in listed and not (of and (of.uid in listed or (meta.namespace, of.name) in parts)):
+            yield from plain_job_rows(plain, namespaces.get(meta.namespace), objects.refusals)
 
 
 def _in_namespace(row: GangRow, namespace: Namespace | None) -> GangRow:
@@ -362,7 +206,7 @@ def _with_plain_job(row: GangRow, job: IndexedJob | None, pods: Sequence[Pod]) -
     if job is None or state == row.state or state not in ENDED:
         return row
     owner, message = OwnerReference.to(INDEXED_JOBS, job.metadata), plainjobs.reason(job, state, {}, managed=True)
-    ended = _ended_as(row, _bare(owner, job.metadata, state, message, pods))
+    ended = _ended_as(row, bare_row(owner, job.metadata, state, message, pods))
     return structs.replace(ended, needs_room=False, nodes=[])
 
 
@@ -372,41 +216,5 @@ def _ended_as(row: GangRow, end: GangRow) -> GangRow:
 
 def _with_train_job(row: GangRow, train_job: TrainJob | None, pods: Sequence[Pod]) -> GangRow:
     """Return the row of a gang or Job; if its TrainJob has ended, the row has the TrainJob's state and reason."""
-    result = _without_job(train_job, pods) if train_job else row
+    result = train_job_row(train_job, pods) if train_job else row
     return _ended_as(row, result) if result.state in ENDED else row
-
-
-def _without_job(train_job: TrainJob, pods: Sequence[Pod] = ()) -> GangRow:
-    """Return the row of a TrainJob whose Job does not exist yet, or was deleted."""
-    meta, held = train_job.metadata, {each.type: each for each in train_job.status.conditions}
-    owner = OwnerReference.to(TRAIN_JOBS, meta)
-    ends: dict[str, State] = {"Complete": "Completed", "Failed": "Failed", "Blocked": "Waiting"}
-    for kind, state in ends.items():
-        if kind in held:
-            return _bare(owner, meta, state, "" if kind == "Complete" else held[kind].message, pods)
-    if train_job.spec.suspend:
-        return _bare(owner, meta, "Suspended", released_by(meta.name, meta.namespace))
-    for each in train_job.status.jobs_status:
-        if each.name.endswith("initializer") and not each.succeeded:
-            return _bare(owner, meta, "Waiting", f"it waits for its {each.name}")
-    return _bare(owner, meta, "Waiting", "its Job does not exist yet")
-
-
-def _bare(owner: OwnerReference, meta: ObjectMeta, state: State, message: str, pods: Sequence[Pod] = ()) -> GangRow:
-    """Return a row without numbers of pods.
-
-    If the workload failed or was terminated, the row has the reason of the first failed pod in `pods`.
-    """
-    first = first_failure(pods) if state in {"Failed", "Terminated"} else None
-    return GangRow(
-        namespace=meta.namespace,
-        kind=owner.kind,
-        name=owner.name,
-        reference=as_kubectl_takes(owner),
-        queue=meta.labels.get(QUEUE, ""),
-        state=state,
-        created=meta.creation_timestamp or "",
-        user=creator_of(meta.annotations),
-        reason=brief(first[1] if first else message.removeprefix(JOB_FAILURES)),
-        message=failed_text(pods, message) if first else message,
-    )

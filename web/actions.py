@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from starlette.responses import RedirectResponse, Response
 
-from gangs.rows import GangRow
+from gangs.row import GangRow
 from muster.api.base import Resource
 from muster.api.kubeflow.trainer import TRAIN_JOBS
 from muster.api.kubernetes.reviews import ResourceAttributes

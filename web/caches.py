@@ -15,7 +15,8 @@ from msgspec.structs import replace
 
 from extender.explain.clusterdump import ClusterDump, read_metadata
 from extender.planner.api import FEED, natives_of
-from gangs.rows import GangRow, RowSources, rows
+from gangs.row import GangRow
+from gangs.rows import RowSources, rows
 from history.model import Scope
 from muster.api.base import Resource
 from muster.api.kubeflow.trainer import TRAIN_JOBS, TrainJob

@@ -18,7 +18,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from extender.explain.clusterdump import ClusterDump
-from gangs import forecast, rows
+from gangs import forecast
+from gangs.row import GangRow
 from history.store import HistoryStore
 from history.usage import UsageRow
 from muster.api.kubernetes.core import NODES
@@ -119,9 +120,9 @@ class Forecasts:
     def __init__(self, caches: PageCaches, now: Callable[[], float]) -> None:
         self._caches = caches
         self._now = now
-        self._known: StaleWhileRevalidate[dict[Gang, rows.GangRow]] = StaleWhileRevalidate()
+        self._known: StaleWhileRevalidate[dict[Gang, GangRow]] = StaleWhileRevalidate()
 
-    def with_forecasts(self, gangs: Sequence[rows.GangRow]) -> list[rows.GangRow]:
+    def with_forecasts(self, gangs: Sequence[GangRow]) -> list[GangRow]:
         """Return the rows; those of waiting gangs have the interval of the expected start, if it is known.
 
         Intervals are computed from gangs of all namespaces, so they are only for callers who may see all namespaces.
@@ -129,14 +130,14 @@ class Forecasts:
         known = self._known.value(self._caches.total, self._played)
         return [_with(row, known.get((row.namespace, row.gang))) for row in gangs]
 
-    def _played(self) -> dict[Gang, rows.GangRow]:
+    def _played(self) -> dict[Gang, GangRow]:
         gangs = [row for each in self._caches.namespaces() for row in self._caches.rows(each)]
         cluster = forecast.ForecastCluster(self._caches.whole(), self._caches.all(NODES))
         played = forecast.with_starts(gangs, cluster, self._now())
         return {(row.namespace, row.gang): row for row in played if row.earliest_start}
 
 
-def _with(row: rows.GangRow, known: rows.GangRow | None) -> rows.GangRow:
+def _with(row: GangRow, known: GangRow | None) -> GangRow:
     """Return a row with its expected start, unless the gang has started in the meantime."""
     if known is None or known.state != row.state or row.expected_start:
         return row

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from msgspec import Struct, field
 
 from extender.explain.queues import OwnQueue, QueueReport, own_queues, queue_reports_of
-from gangs.rows import GangRow, RowSources
+from gangs.row import GangRow
+from gangs.rows import RowSources
 from history.model import EVERYTHING, Scope
 from muster.api.kubernetes.admission import shared_name
 from muster.api.kubernetes.core import NODES, Node

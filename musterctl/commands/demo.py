@@ -17,7 +17,8 @@ from rich.live import Live
 from rich.text import Text
 
 from gangs.nodes import node_rows
-from gangs.rows import GangRow, rows
+from gangs.row import GangRow
+from gangs.rows import rows
 from muster.api.kubernetes.core import INDEXED_JOBS, NODES, PODS
 from muster.api.muster.node_faults import DEFAULT_RULES
 from muster.api.muster.states import WAITING

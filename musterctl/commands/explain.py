@@ -20,7 +20,8 @@ from extender.explain.text import TextLine, lines_of
 from extender.explain.topology import topology_reports
 from extender.explain.whatif import WhatIf
 from gangs.plainjobs import Refusals, flow_text, is_held_by_user, refusal_of, refusals
-from gangs.rows import GangRow, RowSources, rows
+from gangs.row import GangRow
+from gangs.rows import RowSources, rows
 from muster.api import names
 from muster.api.kubeflow.trainer import TRAIN_JOBS
 from muster.api.kubernetes import core, meta

@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 import click
 
 from gangs.members import UnknownGangError, begun, by_rank, container_of, members, named
-from gangs.rows import GangRow, RowSources, rows
+from gangs.row import GangRow
+from gangs.rows import RowSources, rows
 from muster.api.grammar import many
 from muster.api.kubernetes.core import Pod
 from muster.api.muster.states import WAITING

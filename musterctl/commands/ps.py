@@ -10,7 +10,8 @@ from typing import Any
 import click
 
 from gangs.forecast import unknown_text, with_starts
-from gangs.rows import GangRow, RowSources, difference, rows
+from gangs.row import GangRow
+from gangs.rows import RowSources, difference, rows
 from muster.api.base import Resource
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.kube.client import Client, LoopIterator

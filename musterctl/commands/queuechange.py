@@ -6,7 +6,8 @@ from typing import Any, TypeVar
 
 import click
 
-from gangs.rows import GangRow, RowSources, rows
+from gangs.row import GangRow
+from gangs.rows import RowSources, rows
 from muster.api.grammar import listed
 from muster.api.kubernetes.core import NODES
 from muster.api.muster.states import ENDED

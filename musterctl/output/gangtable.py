@@ -5,7 +5,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import NamedTuple
 
-from gangs.rows import GangRow
+from gangs.row import GangRow
 from gangs.words import nodes_text, plain, short
 from muster.api.kubernetes.meta import readable_time
 from muster.api.muster.states import ENDED, WAITING

@@ -17,7 +17,8 @@ from extender.explain.text import lines_of
 from extender.explain.whatif import WhatIf
 from gangs.members import UnknownGangError, begun, container_of, members, named
 from gangs.nodes import rack_of
-from gangs.rows import GangRow, RowSources
+from gangs.row import GangRow
+from gangs.rows import RowSources
 from history.read import events_of_gang, gangs
 from history.store import StoreError
 from muster.api import names

@@ -12,7 +12,7 @@ from msgspec import Struct
 from extender.explain.report import GangReport
 from extender.explain.text import TextLine, lines_of
 from gangs.members import begun
-from gangs.rows import GangRow
+from gangs.row import GangRow
 from gangs.words import plain
 from muster.api.kubernetes.core import Event, Pod
 from muster.api.kubernetes.meta import readable_time

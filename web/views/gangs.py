@@ -7,7 +7,7 @@ from urllib.parse import quote, urlencode
 
 from msgspec import Struct
 
-from gangs.rows import GangRow
+from gangs.row import GangRow
 from gangs.words import nodes_text, plain
 from history.model import Scope
 from muster.api.muster.states import ENDED, WAITING, State

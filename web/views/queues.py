@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 from msgspec import Struct
 
 from extender.explain.queues import OwnQueue, QueueReport
-from gangs.rows import GangRow
+from gangs.row import GangRow
 from gangs.words import plain
 from history.model import Scope
 from history.usage import hours, is_bytewise

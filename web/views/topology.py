@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from extender.explain.topology import DomainReport, SparesThere, TopologyReport
 from gangs.nodes import NodeRow
-from gangs.rows import GangRow
+from gangs.row import GangRow
 from gangs.words import nodes_text, plain
 from history.model import Scope
 from muster.api.kubernetes.core import Node

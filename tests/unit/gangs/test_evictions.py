@@ -7,7 +7,8 @@ import pytest
 from builders import manifests, pod_group
 from builders import pod as a_pod
 
-from gangs.rows import GangRow, RowSources, rows
+from gangs.row import GangRow
+from gangs.rows import RowSources, rows
 from muster.api import names
 from muster.api.kubernetes.core import Pod
 from muster.api.muster.placement import Placement, PlacementStatus

@@ -6,7 +6,8 @@ from builders import pod as a_pod
 from builders import pod_group
 
 from gangs.forecast import ForecastCluster, unknown_text, with_starts
-from gangs.rows import GangRow, RowSources, rows
+from gangs.row import GangRow
+from gangs.rows import RowSources, rows
 from muster.api.kubernetes.core import Node, Pod
 from muster.api.kubernetes.meta import OwnerReference, format_time
 from muster.api.muster.placement import Placement

@@ -6,7 +6,8 @@ import pytest
 from builders import pod as a_pod
 
 from gangs.members import UnknownGangError, by_rank, container_of, members, named
-from gangs.rows import GangRow, RowSources
+from gangs.row import GangRow
+from gangs.rows import RowSources
 from muster.api.kubernetes.core import Pod
 
 

@@ -14,7 +14,8 @@ from extender.planner.reasons.pods import TOO_FEW
 from extender.planner.reasons.shortages import Cause, NearestMiss, Shortage, Wanted
 from extender.planner.reasons.topology import Closest
 from gangs.plainjobs import HELD_KINDS, is_held_by_user, refusals
-from gangs.rows import GangRow, RowSources, difference, gang_name, rows
+from gangs.row import GangRow
+from gangs.rows import RowSources, difference, gang_name, rows
 from gangs.states import needs_room
 from muster.api.kubeflow.trainer import TRAIN_JOBS
 from muster.api.kubernetes.core import Event, IndexedJob, Namespace, Pod

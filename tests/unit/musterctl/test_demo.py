@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from page_world import row
 
-from gangs.rows import GangRow
+from gangs.row import GangRow
 from musterctl.commands.demo import FIRST, INDEXED, SECOND, ExpectedEvents
 
 

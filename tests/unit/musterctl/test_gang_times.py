@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from page_world import NOW, row
 
-from gangs.rows import GangRow
+from gangs.row import GangRow
 from muster.api.kubernetes.meta import format_time
 from musterctl.output import gangtable
 from musterctl.output.gangtable import Shown, start, start_interval, start_time

@@ -5,7 +5,7 @@ from typing import Any
 from builders import placement, pod
 
 from extender.explain.queues import QueueReport, WaitingGang
-from gangs.rows import GangRow
+from gangs.row import GangRow
 from muster.api.kubernetes.core import Pod
 from muster.api.muster.placement import Placement
 

@@ -7,7 +7,7 @@ from page_world import NOW, report, row
 from web_world import JSON, Pages, cluster, group, job, pods
 
 from extender.explain.queues import WaitingGang
-from gangs.rows import GangRow
+from gangs.row import GangRow
 from history.model import EVERYTHING, Scope
 from muster.api.kubernetes.core import PODS
 from muster.api.kubernetes.meta import format_time
