@@ -23,6 +23,7 @@ from extender.planner.state.gangs import GangView
 from extender.writes import Lane, WriteContext, Writer
 from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS
 from muster.api.muster.native import conditions_of, is_native
+from muster.api.muster.placementnotes import is_noted
 from muster.api.muster.reason import NOTHING, Reason
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup, PodGroupStatus
 from muster.kube.client import Client
@@ -110,6 +111,11 @@ class PodGroupStatusWriter(Writer):
         known.noted, known.written_s, known.held = gang, self._monotonic_s(), None
         self._report(gang, status, None)
 
+    def holds(self, gang: GangView, status: PodGroupStatus) -> bool:
+        """Return True if the end of a note of a gang that has just started is written later, with this status."""
+        now = self._monotonic_s()
+        return gang.group.status.phase == "Inqueue" and now < self._due_s(gang, status, now) < inf
+
     def write(self, session: Session) -> None:
         """Write the statuses that result from this cycle's decisions, for all gangs."""
         waits = {decision.gang.key: decision for decision in session.decided(decisions.Unschedulable)}
@@ -150,6 +156,9 @@ class PodGroupStatusWriter(Writer):
             return max(now, known.written_s + every_s)
         if status.phase == present.phase:
             return min(held.latest_s + COUNTS_REST_S, held.first_s + COUNTS_MAX_S)
+        if (present.phase, status.phase) == ("Inqueue", "Running") and gang.placement and is_noted(gang.placement):
+            runs_s = held.latest_s + COUNTS_REST_S if status.running else held.first_s + COUNTS_MAX_S
+            return min(runs_s, held.first_s + COUNTS_MAX_S)
         if (present.phase, status.phase) == ("Running", "Unknown"):
             return held.phase_s + LOSS_LASTS_S
         return held.phase_s + END_LASTS_S if status.phase == "Completed" else now

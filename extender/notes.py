@@ -32,9 +32,14 @@ class NoteWriter(Writer):
         self._statuses = statuses
 
     def write(self, session: Session, gang: GangView, wanted: PlacementContent, *, placed: bool) -> None:
-        """Write the annotation together with the PodGroup's status; `placed` is true if the write places the gang."""
+        """Write the annotation together with the PodGroup's status; `placed` is true if the write places the gang.
+
+        The end of a placement is written once the pod has run for a moment. Until then, each cycle decides it again.
+        """
         known = gang.placement
         status = wanted_status(gang, enqueued=gang.key in session.enqueued, placed=placed, waits=None, now=session.now)
+        if not placed and self._statuses.holds(gang, status):
+            return
         body = {"metadata": {"annotations": {names.PLACEMENT: wanted.as_note()}}, "status": status_body(status)}
         group = self._patch(gang.group.metadata, known, body)
         self._statuses.wrote(gang, status)

@@ -103,7 +103,7 @@ class Reconciler:
         return True
 
     def _entered(self, job: Job) -> Job:
-        """Set the phase Pending first for a new Job, so that clients see every phase."""
+        """Set the phase Pending first, so that clients see every phase, unless the CRD of Jobs has it as a default."""
         if job.status.state.phase:
             return job
         why = statuses.queued(queue_of(job.spec))

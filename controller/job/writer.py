@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from msgspec import structs
 from prometheus_client import Counter
 
-from controller.job.rules.status import only_counters
+from controller.job.rules.status import STARTING, only_counters
 from muster.api.merge_diff import difference
 from muster.api.volcano.batch import Job, JobStatus
 
@@ -21,7 +21,7 @@ REST_PER_POD_S = 0.01
 time."""
 MESSAGE_INTERVAL_S = 5.0
 """Time in seconds without changes after which a message is written although the reason is the same. The message of a
-waiting gang changes whenever another gang moves."""
+waiting gang changes whenever another gang moves. A Job that is about to start has usually started by then."""
 MAX_S = 10.0
 """Interval, in seconds, at which counters that keep changing are written."""
 
@@ -64,7 +64,8 @@ class JobStatusWriter:
         mere = only_counters(job.status, status)
         only_words = structs.replace(status, state=job.status.state) == job.status
         words = only_words and job.status.state.reason == status.state.reason
-        rest_s = MESSAGE_INTERVAL_S if words else _rest_s(status)
+        usual = status.state.reason in STARTING and not (status.running or status.succeeded or status.failed)
+        rest_s = MESSAGE_INTERVAL_S if words or usual else _rest_s(status)
         wait_s = self._hold(meta.uid, status, rest_s) if mere else 0.0
         if wait_s > 0:
             self._requeue_after(meta.key, wait_s)

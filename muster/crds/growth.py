@@ -37,9 +37,11 @@ def taken_back(before: Mapping[str, JSON], now: Mapping[str, JSON]) -> Iterator[
     """Yield the ways in which a definition accepts less than before, as sentences; both by path, as of `facts_of`."""
     for path, old in before.items():
         if path in now:
-            free = _may_go(path, now)
-            facts = {name: fact for name, fact in old.items() if name in now[path] or name not in free}
-            yield from (f"{path}: {each}" for each in _narrowed(facts, now[path]))
+            free, new = _may_go(path, now), now[path]
+            facts = {name: fact for name, fact in old.items() if name in new or name not in free}
+            if path.split(".")[2:3] == ["status"] and "default" not in old:  # no client writes the status
+                new = {name: fact for name, fact in new.items() if name != "default"}
+            yield from (f"{path}: {each}" for each in _narrowed(facts, new))
         elif path.rpartition(".")[0] in now or "." not in path:  # of a removed part only the top is named
             yield f"{path}: is gone"
 

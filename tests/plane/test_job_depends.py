@@ -30,7 +30,7 @@ def test_a_gang_counts_what_can_exist(story: Story, namespace: str, wait_for: Wa
     group = group_of(story, "j")
     assert group.spec.min_task_member == {"first": 2, "second": 2}
     assert not later_tasks(group.metadata)
-    assert story.phases("j") == ["", "Pending", "Running"]
+    assert story.phases("j") == ["Pending", "Running"]
 
 
 def test_a_task_that_waits_for_room_is_not_missed(story: Story, namespace: str, wait_for: WaitFor) -> None:
@@ -44,7 +44,7 @@ def test_a_task_that_waits_for_room_is_not_missed(story: Story, namespace: str, 
     assert (group.spec.min_member, later_tasks(group.metadata)) == (2, {"second"})
     assert group.status.phase == "Running"
     wait_for(lambda: story.job("j").status.state.reason == "Unschedulable")
-    assert story.phases("j") == ["", "Pending"]
+    assert story.phases("j") == ["Pending"]
 
 
 def test_scaled_while_waiting(story: Story, namespace: str, wait_for: WaitFor) -> None:

@@ -35,7 +35,7 @@ def test_a_job_runs_to_its_end(story: Story, namespace: str, wait_for: WaitFor) 
     assert story.gone(SERVICES, "j")
     assert story.gone(CONFIG_MAPS, "j-svc")
     status = story.job("j").status
-    assert story.phases("j") == ["", "Pending", "Running", "Completed"]
+    assert story.phases("j") == ["Pending", "Running", "Completed"]
     assert (status.succeeded, status.running, status.terminating, status.retry_count) == (3, 0, 0, 0)
     assert status.state.reason == "PodsSucceeded"
     assert status.task_status_count["worker"].phase == {"Succeeded": 2}

@@ -62,7 +62,7 @@ def test_a_job_waits_for_a_claim_that_does_not_exist(story: Story, namespace: st
     wait_for(lambda: any(missing in message for message in story.events("PodGroupPending")))
     make_claim(story, "data")
     wait_for(lambda: story.phase("j") == "Running", 60)
-    assert story.phases("j") == ["", "Pending", "Running"]
+    assert story.phases("j") == ["Pending", "Running"]
     story.client.delete(VOLUMES, namespace)
 
 

@@ -14,6 +14,7 @@ from gang_jobs import job
 from muster.api import names
 from muster.api.kubernetes.core import NAMESPACES
 from muster.api.volcano.batch import JOBS
+from muster.api.volcano.scheduling import POD_GROUPS
 from musterctl.plane.plane import Plane
 
 pytestmark = [pytest.mark.plane, pytest.mark.alone]
@@ -24,6 +25,7 @@ ROW = re.compile(
     re.MULTILINE,
 )
 REVIEW = re.compile(r'^muster_webhook_reviews_total\{.*route="([^"]+)".*\} (\S+)$', re.MULTILINE)
+MOST_UNTIL_RUNNING = 6
 Price = tuple[str, str, str]
 
 
@@ -72,3 +74,22 @@ def test_a_job_costs_no_more_writes_than_the_table_says(
         if count > allowed.get(price, 0)
     ]
     assert not dearer, "\n".join(["the Job was dearer than docs/architecture.md says:", *dearer])
+
+
+def test_a_job_of_one_pod_runs_after_six_writes(plane: Plane, namespace: str, wait_for: Callable[..., Any]) -> None:
+    """They create its PodGroup and its pod, admit and bind it, and tell that; clients see Pending without a write."""
+    client = plane.client()
+    created = client.create(JOBS, job("few", namespace, replicas=1, gpus=0), namespace)
+    assert created.status.state.phase == "Pending"
+    running = wait_for(lambda: (found := client.get(JOBS, "few", namespace)).status.running and found, 60)
+    assert [each.status for each in running.status.conditions] == ["Pending", "Running"]
+    asked = [one for one in audits.asked(plane) if one.namespace == namespace and one.use.verb in CALLS - {"get"}]
+    told_s = max(one.moment_s for one in asked if one.use.resource == "jobs/status")
+    writes = Counter(
+        f"{one.use.process} {one.use.verb} {one.use.resource}"
+        for one in asked
+        if one.moment_s <= told_s and one.use.process != "webhook"  # whose pod is a dry run
+    )
+    assert writes["extender create pods/binding"] == writes["controller patch jobs/status"] == 1
+    assert writes.total() <= MOST_UNTIL_RUNNING, writes
+    wait_for(lambda: client.list(POD_GROUPS, namespace)[0].status.phase == "Running", 60)

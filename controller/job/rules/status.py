@@ -35,6 +35,8 @@ UNSCHEDULABLE = "Unschedulable"
 """Reason of a Job whose gang cannot be placed for now."""
 RECOVERABLE = REFUSED | {"FailedDelete"}
 """Reasons that are replaced when the failure is over."""
+STARTING = frozenset({"Queued", "Starting"})
+"""Reasons of a Pending Job that nothing hinders."""
 _RUNNING = frozenset({"", "MinAvailableReached", "Recovered"})
 """Reasons of a Running Job without problems; any other reason describes a problem of its pods."""
 _SECOND_MS = 1000
@@ -92,7 +94,17 @@ def concluded(job: Job, work: Work, now_s: float) -> tuple[JobStatus, str | None
         status = explained(status, "Recovered", f"{status.state.reason} is over")
     waits = work.waiting if not transition and not work.failures else None
     unschedulable = waits[1] if waits and waits[0] == UNSCHEDULABLE else None
-    return counted(status, counts, job_minimum(job.spec)), unschedulable
+    return counted(begun(job, status), counts, job_minimum(job.spec)), unschedulable
+
+
+def begun(job: Job, status: JobStatus) -> JobStatus:
+    """Return the status of a new Job, with its creation as the time of the phase Pending, which the CRD has set."""
+    if job.status.conditions or job.status.state.phase != "Pending":
+        return status
+    created = job.metadata.creation_timestamp
+    state = structs.replace(status.state, last_transition_time=status.state.last_transition_time or created)
+    pending = JobCondition(status="Pending", last_transition_time=created)
+    return structs.replace(status, state=state, conditions=[pending, *status.conditions])
 
 
 def _with_refusals(transition: Transition, work: Work) -> str:

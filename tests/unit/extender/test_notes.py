@@ -10,6 +10,7 @@ from extender_world import World, of
 from guarded_extender import Process
 from msgspec import structs
 
+from extender.groupstatus import COUNTS_MAX_S, COUNTS_REST_S
 from extender.notes import fits
 from extender.planner.actions.allocate import Allocate
 from extender.planner.actions.enqueue import Enqueue
@@ -95,12 +96,16 @@ def test_a_plan_and_its_phase_are_one_write() -> None:
     assert one.world.view(one.key).active
 
 
-def test_its_end_and_running_are_one_write() -> None:
-    """A bound pod needs no more than that."""
+@pytest.mark.parametrize("late", [False, True])
+def test_its_end_and_running_are_one_write(*, late: bool) -> None:
+    """A bound pod needs no more than that, even if it starts late."""
     one = Written()
     one.placed()
     node = one.placement.spec.pod_sets[0].runs[0].node
-    one.world.pod(one.key, "worker", 0, CPU2, node=node, pin=node, epoch=1)
+    one.world.pod(one.key, "worker", 0, CPU2, node=node, pin=node, epoch=1, phase="Pending" if late else "Running")
+    one.ended()
+    assert (one.api.writes, one.statuses_started, one.group.status.phase) == (1, 0, "Inqueue"), "it does not run yet"
+    one.world.now += COUNTS_MAX_S if late else COUNTS_REST_S
     one.ended()
     assert (one.api.writes, one.statuses_started, one.group.status.phase) == (2, 0, "Running")
     assert (one.placement.status.phase, one.placement.status.started) == ("Bound", True)

@@ -117,6 +117,8 @@ class Api:
         meta |= {"uid": f"uid-{self._version}", "generation": 1, "creationTimestamp": format_time(self._now_s())}
         if res in WITH_STATUS:
             content.pop("status", None)
+        if res is JOBS:
+            content["status"] = {"state": {"phase": "Pending"}}  # the CRD's default
         if res is PODS:
             content["status"] = {"phase": "Pending"}
         return self._put(res, content, None)

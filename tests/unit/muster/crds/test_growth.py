@@ -33,6 +33,7 @@ def _read(lines: list[str]) -> Iterator[tuple[str, JSON]]:
 
 
 JSON = dict[str, Any]
+STATUS: JSON = {"type": "object", "properties": {"phase": {"type": "string"}}}
 SCHEMA: JSON = {
     "type": "object",
     "required": ["name"],
@@ -46,11 +47,18 @@ SCHEMA: JSON = {
     },
     "x-kubernetes-validations": [{"rule": "self.count < 5", "message": "too many"}],
 }
-WHOLE: JSON = {"schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": SCHEMA}}}}
+WHOLE: JSON = {"schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": SCHEMA, "status": STATUS}}}}
 VERSION = {"served": True, "subresources": {"status": {}}, **WHOLE}
 NAMES = {"kind": "Thing", "plural": "things", "singular": "thing"}
 VERSIONS = [{"name": name, "storage": name == "v1", **deepcopy(VERSION)} for name in ("v1", "v1beta1")]
 BEFORE: JSON = {"spec": {"group": "example.dev", "scope": "Namespaced", "names": NAMES, "versions": VERSIONS}}
+
+
+def _status(crd: JSON) -> JSON:
+    status: JSON = crd["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"]
+    return status
+
+
 Change = Callable[[JSON, JSON], object]
 """Gets the spec of the definition, and the schema of `spec` in its version v1."""
 
@@ -106,6 +114,7 @@ GROWN: dict[str, Change] = {
     "one rule less": lambda _, spec: spec["x-kubernetes-validations"].clear(),
     "a rule's other words": lambda _, spec: spec["x-kubernetes-validations"][0].update(message="fewer than 5, please"),
     "another description": lambda _, spec: spec["properties"]["name"].update(description="What it is called."),
+    "a default of a status": lambda crd, _: _status(crd).update(default={"phase": "Pending"}),
     "a subresource": lambda crd, _: crd["versions"][0]["subresources"].update(scale={}),
 }
 
