@@ -21,7 +21,7 @@ export PYTHONDONTWRITEBYTECODE :=
 STATIC := web/static
 LIVE := $(STATIC)/vendor/sse.min.js
 
-.PHONY: setup bytecode demo picture binaries test test-slow durations test-long consumers e2e-real e2e-neighbours e2e-web lint prose workflows generate check-generated release-crds dist dist-check docs image bench bench-large storm model model-short checked decisions mutants lock clean test-versions oldest e2e-install
+.PHONY: setup bytecode demo picture binaries test test-slow durations test-long consumers e2e-real e2e-neighbours e2e-web lint prose workflows generate check-generated release-crds dist dist-check docs image bench bench-peers bench-large storm model model-short checked decisions mutants lock clean test-versions oldest e2e-install
 
 setup: $(READY) $(LIVE)
 
@@ -149,6 +149,10 @@ image: setup ## the image, with docker or podman; BASE=… names another base, b
 
 bench: bytecode ## measurements; prints figures and ratios, asserts nothing
 	$(BIN)/python -m tests.bench
+
+bench-peers: bytecode ## Muster beside tuned peers, in turns; writes docs/benchmarks.md: PEERS=muster,volcano SHAPES=30x100 ROUNDS=3 FACTOR=0.1 run a part
+	$(BIN)/python -m tests.bench.peers $(if $(PEERS),--peers $(PEERS)) $(if $(SHAPES),--shapes $(SHAPES)) \
+	  $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(FACTOR),--factor $(FACTOR))
 
 bench-large: bytecode ## the same on 20,000 nodes with 100,000 running pods: half an hour
 	MUSTER_BENCH_NODES=20000 $(BIN)/python -m tests.bench large

@@ -6,4 +6,5 @@ One module per subject, each with a `run()` that yields results. CPU time is mea
 import sys
 from pathlib import Path
 
-sys.path[:0] = [str(folder := Path(__file__).parents[1]), str(folder / "unit" / "worlds")]  # the builders of all tests
+_TESTS = Path(__file__).parents[1]
+sys.path[:0] = [str(_TESTS), str(_TESTS / "unit" / "worlds"), str(_TESTS / "neighbours")]  # the builders of all tests

@@ -1,4 +1,4 @@
-"""`python -m tests.bench [SUBJECT …]`; `throughput`, `drain` and `native` are the parts of `compare`, run once."""
+"""`python -m tests.bench [SUBJECT …]`; `throughput` and `drain` are parts of `compare`, run once."""
 
 import importlib
 import sys

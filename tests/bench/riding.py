@@ -15,9 +15,10 @@ import yaml
 from musterctl.chart import files
 from musterctl.plane.plane import Plane
 from musterctl.plane.state import API_SERVER, CONTROLLER_MANAGER, MUSTER_SCHEDULER
-from tests.bench.native import GANGS, GATES, MEMBERS
+from tests.bench.peers.kubernetes import GATES
 from tests.bench.throughput import NODE_COUNT, PARTS, Run, make_nodes, measure, warm_up
 
+GANGS, MEMBERS = 30, 100
 SERVED = (GATES, "--runtime-config=scheduling.k8s.io/v1beta1=true")
 _NATIVE = {API_SERVER: SERVED, CONTROLLER_MANAGER: (GATES,), MUSTER_SCHEDULER: (GATES,)}
 SIDES: Mapping[str, Mapping[str, tuple[str, ...]]] = {"barrier": {}, "group cycle": _NATIVE, "native barrier": _NATIVE}

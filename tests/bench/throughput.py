@@ -106,7 +106,8 @@ def make_nodes(client: Client, number: int) -> None:
     def make(index: int) -> None:
         name = f"node-{index:05d}"
         amounts = {"cpu": "32", "memory": "256Gi", "pods": "110", "nvidia.com/gpu": "8"}
-        meta = {"name": name, "labels": {"kubernetes.io/hostname": name, "muster.dev/rack": f"rack-{index // 32}"}}
+        labels = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "muster.dev/rack": f"rack-{index // 32}"}
+        meta = {"name": name, "labels": labels}
         status = {"allocatable": amounts, "capacity": amounts, "conditions": [{"type": "Ready", "status": "True"}]}
         client.create(NODES, {"metadata": meta, "status": status})
 
