@@ -6,5 +6,6 @@ I/O, reads no clock and writes nothing. The package must not import muster.kube,
 that serve requests or write to the API server.
 
 Start reading at `whatif`, which runs cycles over a dump, then `gang`, which derives its `verdict` from a cycle.
-`relief` tests changes that would let a gang start; `changes` applies changes to a dump. `text` formats reports as text.
+`relief` tests changes that would let a gang start, such as the end of the `holders` of capacity; `changes` applies
+changes to a dump. `text` formats reports as text.
 """
