@@ -19,10 +19,11 @@ from extender.planner.configuration.resolve import ConfigurationReport
 from extender.planner.framework import config
 from extender.planner.framework.answers import Causes
 from extender.planner.framework.decisions import Unschedulable
+from extender.planner.framework.inputs import CycleInputs
 from extender.planner.framework.nodelabels import LabelCache
 from extender.planner.framework.registry import Action, PlannerPlugin, Registry
 from extender.planner.framework.session import Session
-from extender.planner.framework.snapshot import CycleInputs, Snapshot
+from extender.planner.framework.snapshot import Snapshot
 from extender.planner.memory import Refusals, avoided_after, still_avoided
 from extender.planner.plugins import PLUGINS
 from extender.planner.scaleup.action import AskForNodes

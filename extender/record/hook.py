@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
+from extender.planner.framework.inputs import CycleInputs
 from extender.planner.framework.session import Session
-from extender.planner.framework.snapshot import CycleInputs
 from extender.planner.state.state import PlannerState
 from extender.record import lines
 from extender.record.decisiontexts import decision_lines

@@ -19,9 +19,10 @@ import msgspec
 from extender_world import World
 
 from extender.planner.actions.fill import fill
+from extender.planner.framework.inputs import CycleInputs
 from extender.planner.framework.registry import PlannerPlugin
 from extender.planner.framework.session import Session
-from extender.planner.framework.snapshot import CycleInputs, take_snapshot
+from extender.planner.framework.snapshot import take_snapshot
 from extender.planner.framework.statement import Statement
 from extender.planner.plugins.fragmentation import Fragmentation
 from extender.planner.plugins.nodeorder import NodeOrder

@@ -12,8 +12,9 @@ import pytest
 from native_gates import NATIVE_KINDS
 from predicates_world import TRIAL, Generator, Object, Oracle, judged, trial_scheduler
 
+from extender.planner.framework.inputs import CycleInputs
 from extender.planner.framework.session import Session
-from extender.planner.framework.snapshot import CycleInputs, take_snapshot
+from extender.planner.framework.snapshot import take_snapshot
 from extender.planner.plugins.predicates import Predicates
 from extender.planner.state.feed import FEED
 from extender.planner.state.state import PlannerState

@@ -8,8 +8,9 @@ from math import isfinite
 from typing import Any, NamedTuple, Protocol
 
 from extender.planner.framework.hooks import HOOKS
+from extender.planner.framework.inputs import CycleInputs
 from extender.planner.framework.session import Session
-from extender.planner.framework.snapshot import CycleInputs, take_snapshot
+from extender.planner.framework.snapshot import take_snapshot
 from extender.planner.state.state import PlannerState
 from muster.resources.runtime import parse_duration_s
 

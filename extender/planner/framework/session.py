@@ -15,9 +15,9 @@ from extender.planner.framework.answers import Codes, CycleReservations, LeftFre
 from extender.planner.framework.decisions import AdmitGang, Decision
 from extender.planner.framework.freecapacity import ClaimUsers, FreeCapacity
 from extender.planner.framework.hooks import Hooks, Scores
+from extender.planner.framework.inputs import CycleInputs
 from extender.planner.framework.nodelabels import NodeLabels
 from extender.planner.framework.ordering import Again, Ordering, Surplus, scheduling_order
-from extender.planner.framework.snapshot import CycleInputs
 from extender.planner.state.access import parents_of
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.avoided import avoided_nodes

@@ -1,4 +1,4 @@
-"""The copy of the cluster that one cycle plans on, with the cycle's other inputs."""
+"""The copy of the cluster on which one cycle plans."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -6,9 +6,6 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from extender.planner.ask import Asks
-from extender.planner.framework.answers import Causes
-from extender.planner.framework.nodelabels import LabelCache
 from extender.planner.limits import LimitedUse
 from extender.planner.queueuse import Use
 from extender.planner.state.amounts import Amounts, row_along, sum_along
@@ -23,15 +20,10 @@ from extender.planner.state.pods import PodRecord
 from extender.planner.state.queries import Mark
 from extender.planner.state.state import PlannerState
 from extender.planner.state.tables import Volumes
-from extender.planner.timing import DEFAULTS, Timing
-from extender.planner.topology.hypernodes import HyperNodeTree
-from muster.api.kubernetes.autoscaling import ProvisioningRequest
 from muster.api.kubernetes.core import Node
 from muster.api.kubernetes.quota import PodDisruptionBudget, ResourceQuota
-from muster.api.muster.gang import Slot
 from muster.api.muster.node_faults import Fault
 from muster.api.muster.placement import AvoidedNode
-from muster.api.muster.usage import PublishedUsage
 from muster.api.volcano.scheduling import Queue
 from muster.api.volcano.topology import HyperNode
 from muster.resources.vector import Vector
@@ -313,42 +305,3 @@ def _admitted_before(gang: GangView) -> bool:
     Bound members do not prove an earlier placement, because the creator of a pod can set its node name.
     """
     return gang.active or (gang.phase is not GangPhase.WAITING and once_whole(gang.placement))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CycleInputs:
-    """All inputs of a cycle, from a running process or from a dump.
-
-    In addition to these inputs, actions and plugins only use their memory of earlier cycles.
-    """
-
-    snapshot: Snapshot
-    now: float
-    """Seconds since the epoch; a cycle reads no other clock."""
-    causes: Causes = field(default_factory=Causes)
-    """Codes of causes, shared by all cycles of a planner because plugins keep codes across cycles."""
-    names_others: bool = False
-    """True if messages may name gangs of other owners, because the reader can list these gangs. False in the extender,
-    because anyone who can read the PodGroup, Queue or Event can read the messages.
-    """
-    arrived: Mapping[str, frozenset[Slot]] = field(default_factory=dict)
-    """Maps a gang's UID to the slots of members that wait at the barrier for other members."""
-    avoided: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    """Maps a gang and a node that recently rejected a member to the time until which the gang avoids the node. The
-    Placement of the gang may not list the node yet."""
-    gone: frozenset[str] = frozenset()
-    """Deleted nodes with members of gangs, as confirmed by the API server."""
-    hyper_nodes: HyperNodeTree = field(default_factory=HyperNodeTree)
-    """The tree of HyperNodes, kept from cycle to cycle, so that only changes are read."""
-    labels: LabelCache = field(default_factory=LabelCache)
-    """Cache of node labels, kept from cycle to cycle, because most nodes do not change."""
-    asks: Asks = field(default_factory=Asks)
-    """Cache of demands, kept from cycle to cycle, because most gangs do not change."""
-    provisioning: Mapping[str, ProvisioningRequest] = field(default_factory=dict)
-    """Maps a gang's UID to its newest known ProvisioningRequest."""
-    provisioning_served: bool | None = None
-    """True if the API server serves ProvisioningRequests; None before the first check."""
-    usage: PublishedUsage | None = None
-    """Past usage of queues, for their budgets; None if unknown."""
-    timing: Timing = DEFAULTS
-    """Timing and limits of the installation."""

@@ -8,8 +8,9 @@ from extender_world import World as Cluster
 from structlog.testing import capture_logs
 
 from extender.configfile import ConfigFile
+from extender.planner.framework.inputs import CycleInputs
 from extender.planner.framework.session import Session
-from extender.planner.framework.snapshot import CycleInputs, take_snapshot
+from extender.planner.framework.snapshot import take_snapshot
 from extender.planner.memory import PublishedInputs, published_inputs
 from extender.planner.timing import Timing
 from extender.publish import AGAIN_S, MEMORY_S, ConfigPublisher

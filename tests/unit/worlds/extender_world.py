@@ -18,10 +18,11 @@ from extender.planner.ask import Asks
 from extender.planner.cycle import run_cycle
 from extender.planner.framework import decisions
 from extender.planner.framework.answers import Causes
+from extender.planner.framework.inputs import CycleInputs
 from extender.planner.framework.nodelabels import LabelCache
 from extender.planner.framework.registry import Action, PlannerPlugin
 from extender.planner.framework.session import Session
-from extender.planner.framework.snapshot import CycleInputs, take_snapshot
+from extender.planner.framework.snapshot import take_snapshot
 from extender.planner.plugins.order import GangPlugin, Priority
 from extender.planner.plugins.predicates import Predicates
 from extender.planner.state.gangs import GangView

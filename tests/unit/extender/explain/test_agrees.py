@@ -13,8 +13,9 @@ from extender.explain.whatif import WhatIf
 from extender.planner.actions import repair
 from extender.planner.cycle import parts_of, run_cycle
 from extender.planner.framework import config, decisions
+from extender.planner.framework.inputs import CycleInputs
 from extender.planner.framework.session import Session
-from extender.planner.framework.snapshot import CycleInputs, take_snapshot
+from extender.planner.framework.snapshot import take_snapshot
 from extender.planner.state.feed import FEED
 from extender.planner.timing import Timing
 from extender.record.decisiontexts import decision_lines

@@ -15,8 +15,9 @@ from extender.planner.actions.progress import AVOID_S
 from extender.planner.cycle import Planning
 from extender.planner.framework import decisions
 from extender.planner.framework.config import SchedulerConfig
+from extender.planner.framework.inputs import CycleInputs
 from extender.planner.framework.session import Session
-from extender.planner.framework.snapshot import CycleInputs, take_snapshot
+from extender.planner.framework.snapshot import take_snapshot
 from extender.planner.memory import Memory, avoided_after, memory_of, memory_text, published_inputs, still_avoided
 from extender.planner.timing import DEFAULTS, Timing, timing_of
 from extender.settings import ExtenderSettings

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from extender_world import World, waiting, where
 
+from extender.planner.framework.inputs import CycleInputs
 from extender.planner.framework.session import Session
-from extender.planner.framework.snapshot import CycleInputs, take_snapshot
+from extender.planner.framework.snapshot import take_snapshot
 from extender.planner.plugins.predicates import refused as codes_of
 from extender.planner.state.podclass import ClassTable
 from muster.api.kubernetes.core import Node, PodSpec

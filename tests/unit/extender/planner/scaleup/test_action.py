@@ -13,9 +13,10 @@ from extender.planner.cycle import run_cycle
 from extender.planner.framework.answers import QueueRefusal
 from extender.planner.framework.decisions import AdmitGang as LetIn
 from extender.planner.framework.decisions import RequestNodes, SetCondition, Unschedulable, WithdrawRequest
+from extender.planner.framework.inputs import CycleInputs
 from extender.planner.framework.registry import PlainPlugin
 from extender.planner.framework.session import Session
-from extender.planner.framework.snapshot import CycleInputs, take_snapshot
+from extender.planner.framework.snapshot import take_snapshot
 from extender.planner.reasons.scaleup import IN_VAIN, KIND_MISSING, NODES_EXIST
 from extender.planner.scaleup.action import MOST_CHECKED, AskForNodes
 from extender.planner.scaleup.podwrites import SETTLE_S

@@ -5,7 +5,8 @@ from extender_world import CPU, NOW, World, of
 
 from extender.planner.cycle import run_cycle
 from extender.planner.framework.decisions import AnnotateEviction, SetCondition
-from extender.planner.framework.snapshot import CycleInputs, take_snapshot
+from extender.planner.framework.inputs import CycleInputs
+from extender.planner.framework.snapshot import take_snapshot
 from extender.planner.scaleup.action import AskForNodes
 from extender.planner.scaleup.podwrites import (
     ANNOTATIONS_AT_ONCE,

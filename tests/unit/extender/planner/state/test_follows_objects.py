@@ -10,8 +10,9 @@ from extender_world import World
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from extender.planner.framework.inputs import CycleInputs
 from extender.planner.framework.session import Session
-from extender.planner.framework.snapshot import CycleInputs, Snapshot, take_snapshot
+from extender.planner.framework.snapshot import Snapshot, take_snapshot
 from extender.planner.framework.statement import Statement
 from extender.planner.plugins.predicates import Predicates
 from muster.api.kubernetes.core import Namespace, Node, Pod

@@ -1,0 +1,53 @@
+"""All inputs of a planning cycle: the snapshot, the time, and what the planner keeps from cycle to cycle."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from extender.planner.ask import Asks
+from extender.planner.framework.answers import Causes
+from extender.planner.framework.nodelabels import LabelCache
+from extender.planner.framework.snapshot import Snapshot
+from extender.planner.timing import DEFAULTS, Timing
+from extender.planner.topology.hypernodes import HyperNodeTree
+from muster.api.kubernetes.autoscaling import ProvisioningRequest
+from muster.api.muster.gang import Slot
+from muster.api.muster.usage import PublishedUsage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CycleInputs:
+    """All inputs of a cycle, from a running process or from a dump.
+
+    In addition to these inputs, actions and plugins only use their memory of earlier cycles.
+    """
+
+    snapshot: Snapshot
+    now: float
+    """Seconds since the epoch; a cycle reads no other clock."""
+    causes: Causes = field(default_factory=Causes)
+    """Codes of causes, shared by all cycles of a planner because plugins keep codes across cycles."""
+    names_others: bool = False
+    """True if messages may name gangs of other owners, because the reader can list these gangs. False in the extender,
+    because anyone who can read the PodGroup, Queue or Event can read the messages.
+    """
+    arrived: Mapping[str, frozenset[Slot]] = field(default_factory=dict)
+    """Maps a gang's UID to the slots of members that wait at the barrier for other members."""
+    avoided: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """Maps a gang and a node that recently rejected a member to the time until which the gang avoids the node. The
+    Placement of the gang may not list the node yet."""
+    gone: frozenset[str] = frozenset()
+    """Deleted nodes with members of gangs, as confirmed by the API server."""
+    hyper_nodes: HyperNodeTree = field(default_factory=HyperNodeTree)
+    """The tree of HyperNodes, kept from cycle to cycle, so that only changes are read."""
+    labels: LabelCache = field(default_factory=LabelCache)
+    """Cache of node labels, kept from cycle to cycle, because most nodes do not change."""
+    asks: Asks = field(default_factory=Asks)
+    """Cache of demands, kept from cycle to cycle, because most gangs do not change."""
+    provisioning: Mapping[str, ProvisioningRequest] = field(default_factory=dict)
+    """Maps a gang's UID to its newest known ProvisioningRequest."""
+    provisioning_served: bool | None = None
+    """True if the API server serves ProvisioningRequests; None before the first check."""
+    usage: PublishedUsage | None = None
+    """Past usage of queues, for their budgets; None if unknown."""
+    timing: Timing = DEFAULTS
+    """Timing and limits of the installation."""
