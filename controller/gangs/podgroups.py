@@ -9,6 +9,7 @@ from contextlib import suppress
 from msgspec import structs
 
 from controller.caches import ENDED_INDEX, GROUP_INDEX, NAMED_INDEX, NATIVE_INDEX, SharedCaches, named_keys
+from controller.gangs.owners import group_owner, pod_owner
 from controller.kit import KeyController, Kit
 from controller.live import controller_of, delete, find_or_make, get_or_none, owned_by, patch_object
 from muster.api import names
@@ -23,7 +24,6 @@ from muster.kube.errors import APIError, NotFound, Refused
 from muster.process.tracing import SPANS, workload_of
 from muster.resources.delays import doubled_s
 from muster.volcano.tasks import job_of, job_of_pod
-from muster.workloads.kind import GangRules
 from muster.workloads.podgroup import group_to_make, in_the_queue_of, inherited, pod_group, queue_of, update
 from muster.workloads.table import PLAIN_PREFIX, gang_of, gang_rules, group_name, row_of, world_of
 
@@ -121,7 +121,7 @@ class PodGroups(KeyController):
         ended = self._ended(key, "Succeeded")
         fit = (group.metadata.uid if group else "", len(pods), ended, newest.metadata.uid)
         if self._fits.get(key) != fit:
-            owner = self._owner(newest.metadata)
+            owner = pod_owner(self._client, newest.metadata)
             if owner is None and group is None and gang_rules(newest.metadata.controller):
                 return  # the owner was deleted, and its pods will be
             above, world = world_of(newest.metadata), None
@@ -224,7 +224,7 @@ class PodGroups(KeyController):
                 self._complete(group, f"{many(failed, 'pod')} failed" if failed else "")
             delete(self._client, POD_GROUPS, group.metadata)
             return
-        owner, rules = self._of_group(group)
+        owner, rules = group_owner(self._client, group)
         if owner is None or rules is None:
             return  # gone, and the group is deleted with it
         if rules.is_over and rules.is_over(owner):
@@ -302,43 +302,6 @@ class PodGroups(KeyController):
         why = f"it waits for PodGroup {name}, which it names and which does not exist; create it, or correct the name"
         for pod in pods:
             self._recorder.event(structs.replace(pod, api_version="v1", kind="Pod"), "Warning", "PodGroupMissing", why)
-
-    def _of_group(self, group: PodGroup) -> tuple[Object | None, GangRules | None]:
-        """Return the owner of a PodGroup, and the rules for when the gang of such an owner has ended."""
-        ref = group.metadata.controller
-        kind = row_of(ref)
-        if kind is None or kind.world is None:
-            return self._owner(group.metadata), gang_rules(ref)
-        return controller_of(self._client, group.metadata, kind.resource), kind.world.rules
-
-    def _owner(self, meta: ObjectMeta) -> Object | None:
-        """Return an object's controller with inherited labels and annotations.
-
-        Return None if the controller was deleted or has no gang.
-        """
-        kind = row_of(meta.controller)
-        owner = controller_of(self._client, meta, kind.resource) if kind and kind.gang else None
-        if owner and (above := owner.metadata.controller) and above.kind == PODS.kind:
-            return self._of_leader(owner)
-        return inherited(owner, self._owner(owner.metadata)) if owner else None
-
-    def _of_leader(self, owner: Object) -> Object:
-        """Return the StatefulSet of a LeaderWorkerSet's workers, with the LeaderWorkerSet as its owner.
-
-        In the cluster, the leader pod owns the StatefulSet. The result also has the annotation with the queue to which
-        the LeaderWorkerSet was moved. If no workload controls the leader pod, return the StatefulSet unchanged.
-        """
-        leader = controller_of(self._client, owner.metadata, PODS)
-        above = self._owner(leader.metadata) if leader else None
-        if above is None or above.metadata.controller is None:
-            return owner
-        moved = {key: value for key, value in above.metadata.annotations.items() if key == names.MOVED_TO}
-        metadata = structs.replace(
-            owner.metadata,
-            owner_references=above.metadata.owner_references,
-            annotations={**moved, **owner.metadata.annotations},
-        )
-        return structs.replace(owner, metadata=metadata)
 
 
 def _is_of_plain_pods(group: ObjectMeta) -> bool:
