@@ -51,3 +51,11 @@ def test_rights_and_times_are_limited(workflow: dict[Any, Any]) -> None:
 def test_secrets_are_no_part_of_commands(workflow: dict[Any, Any]) -> None:
     """Secrets and names that users choose reach a command as variables, so that a shell never reads them as code."""
     assert [line for line in commands(workflow) if "${{" in line and line != "${{ matrix.command }}"] == []
+
+
+def test_actions_are_named_by_commit() -> None:
+    """A tag may lead to another commit tomorrow; the comment has the tag, and an action is the same everywhere."""
+    uses = {line for file in FILES for line in re.findall(r"uses: (.*)", file.read_text(encoding="utf-8"))}
+    assert uses
+    assert [line for line in uses if not re.fullmatch(r"[\w.-]+/[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", line)] == []
+    assert len({line.partition("@")[0] for line in uses}) == len(uses)
