@@ -47,6 +47,9 @@ def wanted_status(
     expected = {slot for slot, _, _ in gang.placed_slots()} if gang.started else set()
     finished = all(pod.phase in _ENDED for pod in scheduled) and not expected and not any(pod.waiting for pod in alive)
     enough = bool(slots) and len(slots | expected) + gone >= gang.floor.min_member
+    # the pods of an evicted gang end before they are gone; the gang then waits
+    deleted = any(pod.terminating and (pod.phase == "Failed" or gang.group.evicted) for pod in scheduled)
+    finished &= not deleted or gang.group.status.phase == "Completed"
     phase = _phase(gang, enqueued=enqueued, enough=enough, running=running, finished=finished)
     over = PLACED if placed or gang.active else "Admitted" if enqueued else ""
     conditions = _conditions(gang, phase, waits, over, now)

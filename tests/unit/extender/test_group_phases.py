@@ -11,9 +11,11 @@ from extender.planner.state.gangs import GangView
 from muster.api.muster.reason import reason_of
 from muster.api.volcano.scheduling import PodGroupCondition, PodGroupPhase, PodGroupStatus
 
+DELETED = {"deletion_timestamp": "2027-01-15T08:00:00Z"}
+
 
 def gang(present: PodGroupPhase, *phases: str) -> GangView:
-    """A gang of three that was whole, with this phase; its members that are left are in these."""
+    """A gang of three that was whole, with this phase; its members that are left are in these, perhaps deleted."""
     world = World().nodes(3)
     key = world.gang("a", {"worker": (3, GPU8)}, phase="Inqueue")
     world.plan()
@@ -21,7 +23,8 @@ def gang(present: PodGroupPhase, *phases: str) -> GangView:
     world.close(world.plan())
     for rank, pod in enumerate(pods):
         if rank < len(phases):
-            world.pod(key, "worker", rank, GPU8, node=f"node-{rank}", phase=phases[rank])
+            phase, _, deleted = phases[rank].partition(", ")
+            world.pod(key, "worker", rank, GPU8, node=f"node-{rank}", phase=phase, **(DELETED if deleted else {}))
         else:
             world.state.on_pod(pod, None)
     group = world.state.groups[key]
@@ -43,6 +46,9 @@ def gang(present: PodGroupPhase, *phases: str) -> GangView:
     (("Running", "Failed", "Failed", "Failed"), "", "Completed"),
     (("Running", "Succeeded", "Succeeded", "Running"), "", "Running"),
     (("Completed",), "", "Completed"),
+    (("Running", "Failed, deleted", "Failed, deleted", "Failed"), "", "Running"),
+    (("Completed", "Failed, deleted", "Failed", "Failed"), "", "Completed"),
+    (("Running", "Succeeded, deleted", "Succeeded", "Succeeded"), "", "Completed"),
 ])  # fmt: skip
 def test_the_phase_follows_the_members(view: tuple[PodGroupPhase, ...], decided: str, phase: str) -> None:
     """Under its minimum a running gang is Unknown; with no member scheduled it is Pending, or Inqueue."""
@@ -114,6 +120,19 @@ def test_a_condition_has_beside_its_message_what_is_read_of_it() -> None:
         assert (condition.why.params if condition.why else None) == data
         group = world.state.groups[key]
         world.state.on_pod_group(group, structs.replace(group, status=told))
+
+
+@pytest.mark.parametrize("ended", ["Failed", "Succeeded"])
+def test_an_evicted_gang_has_not_ended(ended: str) -> None:
+    """Its pods end before they are gone, however they exit, and none is left afterwards: it waits."""
+    world, key = evicted("Running")
+    for left in True, False:
+        pod = world.pod(key, "worker", 0, GPU8, node="node-0", phase=ended, **DELETED)
+        if not left:
+            world.state.on_pod(pod, None)
+        status = wanted_status(world.view(key), enqueued=False, placed=False, waits=None, now=world.now)
+        world.change(world.state.groups[key], status={"phase": status.phase})
+        assert status.phase == ("Running" if left else "Pending")
 
 
 def evicted(phase: PodGroupPhase) -> tuple[World, str]:
