@@ -25,7 +25,7 @@ COMMANDS = dict(walk(main))
 
 @pytest.mark.parametrize("path", COMMANDS, ids=lambda path: " ".join(("muster", *path)))
 def test_help_is_whole(path: tuple[str, ...]) -> None:
-    """No summary is cut off, and no mark for click is shown; `kubectl --help` is kubectl's own."""
+    """No summary is cut off, no mark for click is shown, and defaults are; `kubectl --help` is kubectl's own."""
     command = COMMANDS[path]
     summary = (command.help or "").split("\n\n")[0]
     assert summary.endswith(".")
@@ -33,6 +33,8 @@ def test_help_is_whole(path: tuple[str, ...]) -> None:
     for each in command.params:
         if each.name and each.name.endswith("_port"):
             assert (each.type.min, each.type.max) == (1, 65535), each.name
+        if isinstance(each, click.Option) and each.help and not each.is_flag and isinstance(each.default, str | int):
+            assert each.show_default or not each.default, each.name
     if path != ("kubectl",):
         shown = CliRunner().invoke(main, [*path, "--help"]).output
         assert "..." not in shown.partition("\nCommands:\n")[2]

@@ -139,6 +139,7 @@ def test_up_builds_loads_and_installs(muster: Muster, programs: Programs, tmp_pa
     text = calls.read_text(encoding="utf-8")
     assert f"--set-string=image.tag={version('muster')}-0123456789ab" in text
     assert "--kube-version=v1.34.2" in text
+    assert "--build-arg=LOCK=requirements.lock " in text
     assert "kind: List" in (tmp_path / "applied").read_text(encoding="utf-8")
     assert len(yaml.safe_load((tmp_path / "state/muster/test/kind.yaml").read_text(encoding="utf-8"))["nodes"]) == 3
     assert "muster-webhook-0 Running" in result.output

@@ -137,6 +137,15 @@ def test_a_runtime_is_applied_until_it_is_taken(clock: list[float]) -> None:
     assert 30 < sum(clock[3:]) < 30.2
 
 
+def test_the_version_of_trainer_is_readable() -> None:
+    """In the namespace where its SDK looks; what is there stays."""
+    for client in api(), api(AlreadyExists("it is there")):
+        install.trainer_version(client)
+        space, version = client.sent
+        assert space == ("create", "Namespace", install.TRAINER_NAMESPACE)
+        assert version[:2] == ("create", "ConfigMap")
+
+
 def definition(*, served: bool) -> CustomResourceDefinition:
     """A CRD in the cluster."""
     condition = {"type": "Established", "status": str(served), "message": "names clash", "reason": "r"}

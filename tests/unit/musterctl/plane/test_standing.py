@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from musterctl.app import main
+from musterctl.cluster import Where, known_plane
 from musterctl.commands import up
 from musterctl.plane import state
 from musterctl.plane.commandlines import CommandLines
@@ -61,6 +62,16 @@ def test_a_plane_goes_with_its_folder(folder: Path) -> None:
     assert muster("down").output == "plane one is down\n"
     assert not folder.exists()
     assert "there is no plane 'one'; `muster up` makes one" in muster("down", "--name=one").output
+
+
+def test_a_plane_is_known_by_its_name_and_by_its_kubeconfig(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also by that in KUBECONFIG, unless there is a name."""
+    assert known_plane(Where(plane="one")) == known_plane(Where(folder / "admin.kubeconfig")) == folder
+    assert known_plane(Where(folder.parent / "other" / "admin.kubeconfig")) is None
+    monkeypatch.setenv("KUBECONFIG", str(folder.parent / "other" / "admin.kubeconfig"))
+    assert (known_plane(Where()), known_plane(Where(plane="one"))) == (None, folder)
+    monkeypatch.setenv("KUBECONFIG", str(folder / "admin.kubeconfig"))
+    assert known_plane(Where()) == folder
 
 
 def test_what_is_not_there_is_named(folder: Path) -> None:

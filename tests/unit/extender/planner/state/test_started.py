@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from extender.planner.state.gangphase import GangPhase
 from extender.planner.state.gangs import GangView
+from muster.api.kubernetes.meta import OwnerReference
 from muster.api.muster.gang import Slot
 
 CPU: dict[str, Any] = {"cpu": 1}
@@ -61,6 +62,22 @@ def test_a_gang_with_enough_members_is_not_looked_at_again_for_each_of_the_other
         world.pod(key, "worker", rank, CPU, node="node-0", phase="Running")
         assert world.state.started(key)
         assert world.state.gang(key) is before
+
+
+def test_pods_of_an_earlier_workload_start_no_gang() -> None:
+    """A StatefulSet that is created again has pods of both for a while, which name one PodGroup."""
+    world = World().nodes(1)
+    new, earlier = (
+        OwnerReference(api_version="apps/v1", kind="StatefulSet", name="a", uid=uid, controller=True)
+        for uid in ("new", "earlier")
+    )
+    key = world.pod_group("a", 2, owner_references=[new])
+    for rank, owner in enumerate((new, earlier)):
+        world.pod(key, "worker", rank, CPU, node="node-0", phase="Running", owner_references=[owner])
+        assert not world.view(key).started
+    assert not world.state.started(key)
+    world.pod(key, "worker", 2, CPU, node="node-0", phase="Running", owner_references=[new])
+    assert world.state.started(key)
 
 
 ANSWERS = {
