@@ -28,7 +28,7 @@ _SHORT = {
     "vcjob": "job.batch.volcano.sh", "vj": "job.batch.volcano.sh", "tj": "trainjob.trainer.kubeflow.org",
     "lws": "leaderworkerset.leaderworkerset.x-k8s.io",
 }  # fmt: skip
-"""The short names by which kubectl calls these kinds."""
+"""Short names of these kinds in kubectl."""
 _WITHOUT_GANGS = ("cancel", "hold", "release")
 """Verbs whose outcome does not depend on the state of the workload's gangs."""
 

@@ -133,7 +133,7 @@ def existing(name: str) -> Plane | KindCluster:
 
 @contextmanager
 def known(client: Client, resource: Resource[Any]) -> Iterator[None]:
-    """If the cluster does not know this kind, turn the error in the block into a message for users.
+    """Turn the error of a kind that the cluster does not serve into a message for users.
 
     A NotFound error for a single object or a namespace is raised unchanged.
     """
@@ -184,7 +184,7 @@ def name_of(resource: Resource[Any], text: str) -> str:
     name = text.removeprefix(resource.reference(""))
     if not _NAME.fullmatch(name):
         raise click.UsageError(
-            f"{text!r} cannot be the name of a {resource.kind}: that is lower-case letters, digits, - and ."
+            f"{text!r} cannot be the name of a {resource.kind}: use lower-case letters, digits, - and ."
         )
     return name
 
@@ -196,7 +196,7 @@ def get(client: Client, resource: Resource[Any], name: str, namespace: str | Non
 
 
 def may_list(client: Client, resource: Resource[T], namespace: str | None = None, **selectors: Any) -> list[T] | None:
-    """Return the objects of a kind; None if the user may not list them, or the cluster does not know the kind."""
+    """Return the objects of a kind; None if the user may not list them, or the cluster does not serve the kind."""
     try:
         return client.list(resource, namespace, **selectors)
     except (Forbidden, NotFound):
@@ -260,7 +260,7 @@ def _error_text(error: APIError) -> str:
         return error.message
     lines = [f"  {cause.get('field') or 'the object'}: {cause.get('message')}" for cause in causes]
     more = _MORE.search(error.message)
-    return "\n".join(["it has these mistakes:", *lines, *([f"  {more[0]}"] if more else [])])
+    return "\n".join(["the request has these mistakes:", *lines, *([f"  {more[0]}"] if more else [])])
 
 
 class _Kind(msgspec.Struct):

@@ -27,7 +27,7 @@ def chosen_user(user: str | None, client: Callable[[], Client], *, mine: bool) -
     With `mine`, return the user's own name, as the API server reports it.
     """
     if mine and user:
-        raise click.UsageError("--user and --mine do not go together")
+        raise click.UsageError("--user and --mine cannot be combined")
     if mine and not (user := user_of(client())):
         raise click.ClickException("the API server does not report your user name: give it with --user")
     return written(user) if user else None

@@ -45,7 +45,7 @@ _PACKED: Final[Mapping[Resource[Any], Any]] = {JOBS: Job, TRAIN_JOBS: TrainJob}
 
 
 class ListableScope(NamedTuple):
-    """Extent to which the server may list a kind: in the whole cluster, in one namespace, or not at all."""
+    """Permission of the server to list a kind: in the whole cluster, in one namespace, or not at all."""
 
     everywhere: bool = True
     """True for the whole cluster; False for one namespace."""

@@ -54,7 +54,7 @@ class TokenCallers:
         self._caches = caches
         self._forwarded = forwarded
         self.past: Callable[[], Iterable[str]] = lambda: ()
-        """Returns the namespaces in the history, which may no longer have gangs."""
+        """Function that returns the namespaces in the history, which may no longer have gangs."""
         self._answers, self._rights = Remembered(), Remembered()
         self._slots = BoundedSemaphore(_AT_ONCE)
         self._asking = ThreadPoolExecutor(_AT_ONCE, "rights")
@@ -149,7 +149,7 @@ class TokenCallers:
                 HTTPStatus.FORBIDDEN,
                 f"{user.username} may not list the gangs (podgroups.scheduling.volcano.sh) of any namespace that has "
                 "gangs: ask its administrator for the ClusterRole muster-view or muster-edit in a RoleBinding there; "
-                "or, with that role in a namespace without a gang, come back a minute after the first one",
+                "or, with that role in a namespace without a gang, try again a minute after the first gang was created",
             )
         return Caller(name=user.username, scope=scope, nodes=nodes, queues=queues)
 

@@ -25,8 +25,9 @@ from web.slow import SlowWork, StaleWhileRevalidate
 from web.view import Caller
 
 TRIALS_S: Final = 10.0
-"""Time limit for finding changes that would help a gang; after it, no more changes are tried, because other requests
-wait."""
+"""Time limit for finding changes that would help a gang; after this time, no more changes are tried, because other
+requests wait.
+"""
 UNREADABLE: Final = (
     "the extender's published configuration cannot be read; the cluster's administrator can find the reason"
 )
@@ -72,14 +73,14 @@ class _ExplainedCluster:
 class Explainer:
     """Explains gangs by planner cycles over the caches, one request at a time.
 
-    Reading a large cluster and running a cycle take seconds. This work is therefore done in the background, and the
+    Reading a large cluster and running a cycle take seconds. Both are therefore done in the background, and the
     explained state may be slightly older than the caches. The requested gang itself is always current.
     """
 
     def __init__(self, caches: PageCaches, prepare: Callable[[ClusterDump], None] = lambda _: None) -> None:
         self._caches = caches
         self._prepare = prepare
-        """Adds the inputs of the running extenders to a dump."""
+        """Function that adds the inputs of the running extenders to a dump."""
         self._slots = SlowWork("are explained")
         self._cluster: StaleWhileRevalidate[_ExplainedCluster] = StaleWhileRevalidate()
         self._dump: StaleWhileRevalidate[ClusterDump] = StaleWhileRevalidate()

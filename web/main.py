@@ -42,7 +42,7 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--kubeconfig", default="", help="kubeconfig of the API server; empty: in-cluster")
     found.add_argument("--host", default="127.0.0.1", help="the address to listen on [default: %(default)s]")
     found.add_argument("--port", type=int, default=PORT, help="[default: %(default)s]")
-    found.add_argument("--status-port", type=int, default=0, help="/healthz, /readyz and /metrics; 0 takes a free one")
+    found.add_argument("--status-port", type=int, default=0, help="/healthz, /readyz and /metrics; 0: a free port")
     found.add_argument("--cert-file", type=Path, required=True, help="the certificate (PEM)")
     found.add_argument("--key-file", type=Path, required=True, help="its key (PEM)")
     found.add_argument(

@@ -58,8 +58,8 @@ def refusal(method: str, headers: Headers, *, on_loopback: bool) -> str:
     """Return the reason why a request is refused; empty if it is accepted.
 
     A page of another site can make a browser send a request. If the site has pointed its own name at this machine (DNS
-    rebinding), the Host header shows that name. If the site sends a form, Sec-Fetch-Site or Origin shows that. A
-    request with its own token header was not forged by another site.
+    rebinding), the Host header contains that name. If the site sends a form, Sec-Fetch-Site or Origin shows the other
+    site. A request with its own token header was not forged by another site.
     """
     host = headers.get("host", "")
     if on_loopback and not is_loopback(host_of(host)):

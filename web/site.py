@@ -167,9 +167,9 @@ class Site:
         self.explainer = Explainer(caches, prepare)
         self.forecasts = Forecasts(caches, now)
         self.not_ready = not_ready or caches.not_ready
-        """Returns a message while there is no current data to show; otherwise None."""
+        """Function that returns a message while there is no current data to show, otherwise None."""
         self.now = now
-        """Returns the current time in seconds since the epoch."""
+        """Function that returns the current time in seconds since the epoch."""
         self.history = history
         """The store of the history; None without one."""
         self.nodes: StaleWhileRevalidate[Any] = StaleWhileRevalidate()

@@ -17,7 +17,7 @@ from starlette.exceptions import HTTPException
 T = TypeVar("T")
 log = structlog.get_logger()
 QUICK_S: Final = 0.15
-"""Longest computation for which a reader waits."""
+"""Maximum duration of a computation for which a reader waits, in seconds."""
 SHARE: Final = 10
 """Rebuild interval of slow values: ten times the last build time, so that rebuilding uses at most 10 % of a core."""
 WAITING: Final = 4

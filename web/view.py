@@ -72,7 +72,7 @@ class View:
         return {each.metadata.name: each for each in self._caches.all(QUEUES)} if self._caller.queues else {}
 
     def own_queues(self) -> list[OwnQueue]:
-        """Return data about the queues of the gangs that the caller may see, taken from these gangs."""
+        """Return data about the queues of the gangs that the caller may see; the data comes from these gangs."""
         return own_queues(self._groups())
 
     def nodes(self) -> Sequence[Node]:

@@ -90,8 +90,8 @@ def check(file: Path) -> None:
     """Checks a file of settings, or a planner's configuration.
 
     FILE is a file that `print-defaults PROCESS` prints, or a file for the extender's setting `config`, e.g. Volcano's
-    volcano-scheduler.conf. It may also be a ConfigMap with such files as kubectl prints it, or a SchedulingShard of
-    KAI-Scheduler. It may contain several documents; - reads standard input. The output lists errors first, with exit
+    volcano-scheduler.conf. FILE may also be a ConfigMap with such files as kubectl prints it, or a SchedulingShard of
+    KAI-Scheduler. FILE may contain several documents; - reads standard input. The output lists errors first, with exit
     code 1, then settings that have a different meaning than in their project, and settings without effect.
     """
     raw = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
@@ -194,8 +194,10 @@ def print_defaults(process: str) -> None:
 
 @click.command()
 @release_options
-@click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="One value; may be given several times.")
-@click.option("--set-file", "files", multiple=True, metavar="NAME=FILE", help="One value, from a file.")
+@click.option(
+    "--set", "settings", multiple=True, metavar="NAME=VALUE", help="A value of the chart; may be given several times."
+)
+@click.option("--set-file", "files", multiple=True, metavar="NAME=FILE", help="A value of the chart, from a file.")
 def render(
     namespace: str, values: tuple[Path, ...], settings: tuple[str, ...], files: tuple[str, ...], kubernetes_version: str
 ) -> None:

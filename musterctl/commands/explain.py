@@ -56,9 +56,9 @@ def explain(
 
     A NAME alone is a job: a workload of any kind.
 
-    The report includes changes that would let it start. Nothing is changed. If you may not list the whole cluster, the
-    page at --server makes the report, without names of other users' workloads. Without --server, the report is based on
-    the objects of the namespace.
+    The report includes changes that would let the gang start. The command changes nothing. If you may not list the
+    whole cluster, the page at --server creates the report, without names of other users' workloads. Without --server,
+    the report is based on the objects of the namespace.
     """
     kind, object_name = _kind_and_name(what)
     space = read.namespace(namespace)
@@ -132,7 +132,7 @@ def _names(pod: core.Pod) -> set[str | None]:
 
 
 def _explain_there(server: WebServer, read: ClusterReader, kind: str, name: str, namespace: str, output: str) -> bool:
-    """Print the report that the page at --server makes.
+    """Print the report that the page at --server creates.
 
     Return False, with a note on standard error, if the page does not answer.
     """
@@ -272,7 +272,7 @@ def _slips(what: str, labels: Mapping[str, str]) -> Iterator[str]:
 def _sentences(
     kind: WorkloadKind, workload: dict[str, Any], of_namespace: core.Namespace, refused: str
 ) -> Iterator[str]:
-    """Yield why Muster does not place the pods of a workload, or why the workload has no pods."""
+    """Yield the reasons why Muster does not place the pods of a workload, or why the workload has no pods."""
     name = f"{kind.resource.kind} {workload['metadata']['name']}"
     metadata = [each.get("metadata") or {} for _, each in with_templates(workload, kind.templates)]
     labels = [each.get("labels") or {} for each in metadata]
@@ -283,13 +283,13 @@ def _sentences(
     if not any(names.QUEUE in given for given in (*labels, of_namespace.metadata.labels)):
         yield f"{name} has no label {names.QUEUE}, so Muster does not place its pods"
     elif any(given.get(names.MANAGED) == "false" for given in labels):
-        yield f'{name} has the label {names.MANAGED}: "false", so Muster leaves its pods alone'
+        yield f'{name} has the label {names.MANAGED}: "false", so Muster ignores its pods'
     else:
         yield f"{name} {_without_pods(kind, workload, of_namespace, refused)}"
 
 
 def _without_pods(kind: WorkloadKind, workload: dict[str, Any], of_namespace: core.Namespace, refused: str) -> str:
-    """Return why a workload that Muster places has no gang."""
+    """Return the reason why a workload that Muster places has no gang."""
     if kind.verbs and kind.verbs.ended(workload):
         return "has ended, and its gang no longer exists"
     if of_namespace.metadata.deletion_timestamp:

@@ -33,7 +33,7 @@ FEATURES: Final = (
     Feature("gangs", "stable", "label pods or their namespace `muster.dev/managed: false`", "concepts.md"),
     Feature("Volcano Jobs, CronJobs and JobFlows", "stable", "set `controller.enabled: false`", "jobs.md"),
     Feature("queues and fair shares", "stable", "configure no plugin `proportion`", "queues.md"),
-    Feature("job plugins", "stable", "list none in a Job, or set `controller.enabled: false`", "jobs.md"),
+    Feature("job plugins", "stable", "use none in a Job, or set `controller.enabled: false`", "jobs.md"),
     Feature("environment of frameworks", "beta", "omit the label `muster.dev/framework`", "frameworks.md"),
     Feature("TrainJobs", "beta", "list their CRDs in `crds.exclude`, set `runtimes.enabled: false`", "trainjobs.md"),
     Feature("TrainJobs as JobSets", "alpha", "off unless `trainJobsAs: JobSet`", "trainjobs.md#as-jobsets"),

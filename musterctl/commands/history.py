@@ -54,7 +54,7 @@ def history(
     source = source_of(where, store, server)
     if name is not None:
         if all_namespaces:
-            raise click.UsageError("NAME and -A do not go together: name the namespace with -n")
+            raise click.UsageError("NAME and -A cannot be combined: name the namespace with -n")
         given = click.get_current_context().get_parameter_source("since_s") is not ParameterSource.DEFAULT
         since = time.time() - since_s if given else 0.0
         show_events(source, namespace_in(namespace, where), name, output, since)

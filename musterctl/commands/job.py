@@ -110,7 +110,7 @@ for _command in (
     help="The queue of the Job.",
 )
 @click.option("--requests", multiple=True, help="Requests of each pod: cpu=4,memory=8Gi,nvidia.com/gpu=1.")
-@click.option("--limits", multiple=True, help="Limits of each pod, in the same form.")
+@click.option("--limits", multiple=True, help="Limits of each pod: cpu=4,memory=8Gi,nvidia.com/gpu=1.")
 @click.option("--dry-run", is_flag=True, help="Print the objects, and create nothing.")
 @submission_options
 @namespace_option

@@ -30,8 +30,8 @@ _PASS_THROUGH = {"ignore_unknown_options": True, "allow_interspersed_args": Fals
 def status(name: str) -> None:
     """Shows the parts of a plane.
 
-    It also shows why one of Muster's processes is not ready. If a part has died, the exit code is 1, and the end of its
-    log is shown.
+    The command also shows why one of Muster's processes is not ready. If a part has died, the exit code is 1, and the
+    end of its log is shown.
     """
     plane = existing(name)
     if isinstance(plane, KindCluster):

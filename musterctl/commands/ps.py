@@ -77,10 +77,10 @@ def ps(
     """
     how["user"] = chosen_user(user, where.client, mine=mine)
     if watch and how["start"]:
-        raise click.UsageError("--start and -w do not go together: a forecast is not repeated with each change")
+        raise click.UsageError("--start and -w cannot be combined: a forecast is not repeated with each change")
     if only_ended:
         if watch or how["start"] or how["output"] == "name":
-            raise click.UsageError("--ended does not go with -w, --start and -o name: what has ended does not change")
+            raise click.UsageError("--ended cannot be combined with -w, --start or -o name: ended gangs do not change")
         from musterctl.commands.history import list_history  # noqa: PLC0415 - its libraries are for this option only
         from musterctl.records import source_of  # noqa: PLC0415
 

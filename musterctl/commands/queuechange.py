@@ -65,10 +65,10 @@ def queue_options(*, parent: str | None, weight: int | None, reclaimable: bool |
             click.option(
                 "--deserved",
                 multiple=True,
-                help="The queue's quota, which is met before weights count, in the same form.",
+                help="The queue's quota, which is met before weights count: cpu=32,nvidia.com/gpu=4.",
             ),
             click.option(
-                "--guarantee", multiple=True, help="Resources that stay free for the queue, in the same form."
+                "--guarantee", multiple=True, help="Resources that stay free for the queue: nvidia.com/gpu=2."
             ),
             click.option(
                 "--reclaimable/--not-reclaimable",

@@ -55,8 +55,9 @@ def record(
 ) -> None:
     """Records the planner's input into FOLDER, for `muster replay`.
 
-    It watches the cluster as the extender does, until it is interrupted. The recording contains no decisions, which
-    only an extender can record (its setting recordFolder). It contains no Secrets and no environment of containers.
+    The command watches the cluster as the extender does, until it is interrupted. The recording contains no decisions,
+    which only an extender can record (its setting recordFolder). The recording contains no Secrets and no environment
+    of containers.
     """
     if (folder is None) == (recorded is None):
         raise click.UsageError("give either a FOLDER to record into, or --status with a recording")

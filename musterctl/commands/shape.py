@@ -54,9 +54,9 @@ def shape(
     Objects are first checked against the API server's schema, which refuses unknown fields, for example. After a
     workload, its first pod of each shape is shown, and after a TrainJob its compiled objects. No cluster is needed
     without --online and --kubeconfig. Owners, namespaces and queues are then looked up in the same files, runtimes also
-    in Muster's own set. Every queue counts as open. Defaults of the API server are not shown. Nothing is changed.
-    --native also shows the PodGroup of scheduling.k8s.io that Muster publishes for a gang, and how Muster reads such a
-    PodGroup or a Workload in the files. The exit code is 1 if an object would be refused.
+    in Muster's own set. Every queue counts as open. Defaults of the API server are not shown. The command changes
+    nothing. --native also shows the PodGroup of scheduling.k8s.io that Muster publishes for a gang, and how Muster
+    reads such a PodGroup or a Workload in the files. The exit code is 1 if an object would be refused.
     """
     found = [document for file in files for document in documents(file)]
     groups = parse(admission_config or "")

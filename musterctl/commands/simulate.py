@@ -74,8 +74,9 @@ def simulate(
 ) -> None:
     """Shows which gangs would start or wait after changes.
 
-    It lists the nodes of gangs that would start, and the reasons of gangs that would wait. Nothing is changed. If you
-    may not list the whole cluster, it only shows the results of admission and of the queues for manifests.
+    The command lists the nodes of gangs that would start, and the reasons of gangs that would wait. It changes nothing.
+    If you may not list the whole cluster, the command only shows the results of admission and of the queues for
+    manifests.
     """
     if (add_nodes is None) != (like is None):
         raise click.UsageError("use --add-nodes together with --like: the number of nodes, and the node to copy")

@@ -80,7 +80,7 @@ def _quantity(_: click.Context, param: click.Parameter, value: str | None) -> st
     "shared",
     is_flag=True,
     default=None,
-    help="The cluster's own scheduler serves Muster's pods too; attached, it runs elsewhere.",
+    help="The cluster's own scheduler serves Muster's pods too; with --kubeconfig, that scheduler runs elsewhere.",
 )
 @admission_config_option
 @planning_config_option

@@ -39,8 +39,8 @@ def upgrade() -> None:
 def check(namespace: str, values: tuple[Path, ...], kubernetes_version: str | None, where: Where) -> None:
     """Compares CRDs, settings and flags with this version (alpha).
 
-    Run it with the new version's command line before `helm upgrade`. Lines that begin with `error` need action first:
-    values that this version refuses, or CRDs that accept less. The exit code is then 1.
+    Run the check with the new version's command line before `helm upgrade`. Lines that begin with `error` need action
+    first: values that this version refuses, or CRDs that accept less. With such a line, the exit code is 1.
     """
     client = where.client()
     arguments = [f"--kube-version={kubernetes_version}"] if kubernetes_version else []

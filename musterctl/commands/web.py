@@ -32,8 +32,8 @@ from web.serving import PORT, serve_locally
 def web(*, port: int, no_open: bool, namespace: str | None, store: str | None, where: Where) -> None:
     """Shows queues, gangs and topology in a browser.
 
-    It listens on this machine only, shows the objects that you may list, and runs until Ctrl-C. The chart serves the
-    same pages to all users of a cluster (docs/web.md).
+    The page listens on this machine only, shows the objects that you may list, and runs until Ctrl-C. The chart serves
+    the same pages to all users of a cluster (docs/web.md).
     """
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
 

@@ -27,7 +27,7 @@ from musterctl.plane.machine import LocalError
 _FULL_VERSION: Final = 3
 """Number of parts of a full version, such as 1.34.2."""
 WHERE_KIND_IS: Final = (
-    "https://kind.sigs.k8s.io/docs/user/quick-start/#installation says how to install it, "
+    "https://kind.sigs.k8s.io/docs/user/quick-start/#installation describes the installation, "
     "or `go install sigs.k8s.io/kind@latest`"
 )
 DEPLOYMENTS: Final = ("muster-webhook", "muster-scheduler", "muster-controller")
@@ -161,7 +161,7 @@ class KindCluster:
         return found.wish
 
     def remove(self, report: Report = lambda _: None) -> None:
-        """Deletes the cluster and its folder."""
+        """Delete the cluster and its folder."""
         made = self.made()
         kind = required("kind", WHERE_KIND_IS)
         report(f"deleting the kind cluster {self.called}")
@@ -204,7 +204,7 @@ class KindCluster:
             )
 
     def _install(self, reference: str) -> None:
-        """Applies the chart for this cluster's version, with that image."""
+        """Apply the chart for this cluster's version, with this image."""
         version = json.loads(self.kubectl("version", "--output=json"))["serverVersion"]["gitVersion"]
         manifests = render(arguments=[*image_values(reference), f"--kube-version={version}"])
         self.kubectl("apply", "--server-side", "--force-conflicts", "--filename=-", stdin=manifests)

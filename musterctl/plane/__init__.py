@@ -7,6 +7,6 @@ each part, `process` runs a part, `supervisor` restarts parts that die, and `ins
 needs. docs/architecture.md explains why kwokctl is not used.
 
 A plane signals only processes that it has started, leaves none behind after `stop`, and can be started twice without
-harm. This package may import the kernel, certs, musterctl.chart, and the webhook's configuration and registration; only
+harm. This package may import `muster`, `certs`, musterctl.chart, and the webhook's configuration and registration; only
 the rest of musterctl and the tests may import it.
 """

@@ -127,7 +127,7 @@ def find_programs(needed: tuple[str, ...] = tuple(CONTROL_PLANE.programs), kuber
     """Return the path of each program; build missing programs.
 
     A location is used only if it has *all* needed programs, so that versions are never mixed. If the caller names a
-    version of Kubernetes, its programs are built here, and other programs on the machine are ignored.
+    version of Kubernetes, its programs are built by Muster, and other programs on the machine are ignored.
     """
     if kubernetes:
         return _of_version(needed, kubernetes)
@@ -139,7 +139,7 @@ def find_programs(needed: tuple[str, ...] = tuple(CONTROL_PLANE.programs), kuber
 
 
 def _of_version(needed: tuple[str, ...], kubernetes: str) -> dict[str, Path]:
-    """Return the programs for a version of Kubernetes, built here; etcd and kwok are the same for all versions."""
+    """Return the programs for a version of Kubernetes, built by Muster; etcd and kwok are the same for all versions."""
     if kubernetes not in VERSIONS:
         raise LocalError(f"Kubernetes {kubernetes} is not supported; supported versions are {', '.join(VERSIONS)}")
     found: dict[str, Path] = {}

@@ -47,12 +47,12 @@ class CommandLines:
 
     folder: Path
     current_options: Callable[[], PlaneOptions]
-    """Returns the plane's current options, because the options of a running plane may change."""
+    """Function that returns the plane's current options, because the options of a running plane may change."""
     ports: dict[str, int]
     pki: Pki
     binaries: Callable[[], dict[str, Path]]
     kubeconfig: Callable[[str], Path]
-    """Returns the path of a part's kubeconfig."""
+    """Function that returns the path of a part's kubeconfig."""
     settings: Mapping[str, Mapping[str, object]]
     """Additional fields for the settings files of Muster's processes; they override the defaults."""
     played: bool

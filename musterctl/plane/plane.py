@@ -205,7 +205,7 @@ class Plane:
         wait_until(self.part(name), lambda: trouble_at(url, self._pki.ca_file), timeout_s)
 
     def trouble(self, name: str) -> str:
-        """Return why a process of Muster is not ready; "" if it is ready, or if the part is not a process of Muster."""
+        """Return the reason why a process of Muster is not ready; "" if it is ready, and for other parts."""
         if not state.is_own(name) or not self.part(name).alive:
             return ""
         scheme, port, _ = state.ready(name)

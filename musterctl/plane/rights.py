@@ -139,8 +139,8 @@ def check_rights(client: Client) -> None:
         raise LocalError(
             f"the user of this kubeconfig may not do what Muster needs at {client.server}:\n"
             + "\n".join(lines)
-            + "\nUse a kubeconfig with the rights of a cluster administrator, or have one grant them: "
-            "kubectl create clusterrolebinding muster-up --clusterrole=cluster-admin --user=NAME"
+            + "\nUse a kubeconfig with the rights of a cluster administrator, or have an administrator grant these "
+            "rights: kubectl create clusterrolebinding muster-up --clusterrole=cluster-admin --user=NAME"
         )
 
 

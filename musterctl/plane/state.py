@@ -151,7 +151,8 @@ def folder_of(name: str) -> Path:
     """Return the folder of the plane with this name."""
     if not _NAME.fullmatch(name):
         raise LocalError(
-            f"a plane cannot be called {name!r}: lower-case letters, digits and '-', at most 42, no '-' at the ends"
+            f"a plane cannot be named {name!r}: use at most 42 lower-case letters, digits and '-', "
+            "without '-' at the ends"
         )
     return home() / name
 
@@ -173,9 +174,7 @@ def load(folder: Path) -> PlaneState | None:
     except FileNotFoundError:
         return None
     except msgspec.DecodeError as error:
-        raise LocalError(
-            f"{folder / 'plane.json'} cannot be read ({error}); remove {folder} to start afresh"
-        ) from error
+        raise LocalError(f"{folder / 'plane.json'} cannot be read ({error}); remove {folder} to start again") from error
 
 
 def create(folder: Path, options: PlaneOptions, parts: tuple[str, ...]) -> PlaneState:

@@ -189,7 +189,7 @@ def test_unknown_plane_is_named(muster: Muster, up: str) -> None:
     (["--kubernetes", "1.9"], "--kubernetes 1.9: supported versions are 1.32"),
     (["--cpu", "lots"], "Invalid value for '--cpu'"),
     (["--no-scheduler"], "--no-scheduler requires --kubeconfig"),
-    (["--name", "No Good"], "a plane cannot be called 'No Good'"),
+    (["--name", "No Good"], "a plane cannot be named 'No Good'"),
     (["--kubeconfig", "/nonexistent"], "Invalid value for '--kubeconfig'"),
 ])  # fmt: skip
 def test_bad_options_are_refused(muster: Muster, home: Path, arguments: list[str], message: str) -> None:

@@ -111,7 +111,7 @@ def test_several_mistakes_are_a_list(asked: Any, server: Server) -> None:
     server.answers[f"POST {JOBS}"] = (422, status, [])
     refused = asked("job", "run", "x", "--image=i")
     assert refused.stderr.splitlines() == [
-        "Error: cannot create job.batch.volcano.sh/x: it has these mistakes:",
+        "Error: cannot create job.batch.volcano.sh/x: the request has these mistakes:",
         "  spec.tasks[0].name: no name",
         "  spec.queue: no queue",
         "  and 3 more errors",

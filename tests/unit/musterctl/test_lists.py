@@ -175,7 +175,7 @@ def test_a_story_is_listed(muster: Any, store: str) -> None:
     assert "the history has no record of a workload 'none' in namespace default: `muster history -A` lists" in result
     result = muster("history", "train", "-n", "other", store, code=1).stderr
     assert "in namespace other; there is one in namespace default (-n)" in result
-    assert "NAME and -A do not go together" in muster("history", "train", "-A", store, code=2).stderr
+    assert "NAME and -A cannot be combined" in muster("history", "train", "-A", store, code=2).stderr
 
 
 def test_usage_is_listed(muster: Any, store: str) -> None:
@@ -197,9 +197,9 @@ def test_usage_is_listed(muster: Any, store: str) -> None:
 
 
 @pytest.mark.parametrize(("command", "words"), [
-    (["ps", "-w", "--start"], "--start and -w do not go together"),
-    (["ps", "--ended", "-w"], "--ended does not go with -w, --start and -o name"),
-    (["ps", "--ended", "-o", "name"], "--ended does not go with -w, --start and -o name"),
+    (["ps", "-w", "--start"], "--start and -w cannot be combined"),
+    (["ps", "--ended", "-w"], "--ended cannot be combined with -w, --start or -o name"),
+    (["ps", "--ended", "-o", "name"], "--ended cannot be combined with -w, --start or -o name"),
 ], ids=" ".join)  # fmt: skip
 def test_what_does_not_go_together_is_refused(muster: Any, command: list[str], words: str) -> None:
     """With the reason."""

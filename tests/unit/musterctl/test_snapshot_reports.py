@@ -214,7 +214,7 @@ def test_why_a_workload_is_not_placed(cluster: Any, server: Server, *, plain: bo
     why = (
         "has no label muster.dev/queue, so Muster does not place its pods"
         if plain
-        else 'has the label muster.dev/managed: "false", so Muster leaves its pods alone'
+        else 'has the label muster.dev/managed: "false", so Muster ignores its pods'
     )
     assert told.stderr.splitlines()[-1] == f"Error: Job lone {why}"
 

@@ -137,7 +137,7 @@ TASKS = [{"name": "master", "replicas": 1}, {"name": "worker", "replicas": 2}]
 
 
 @pytest.mark.parametrize(("reasons", "generation", "sent", "says"), [
-    (("Forbidden", "Invalid"), 1, 0, "it has these mistakes"),
+    (("Forbidden", "Invalid"), 1, 0, "the request has these mistakes"),
     (("Forbidden",), 1, 1, "cannot change job.batch.volcano.sh/w: no"),
     (("Forbidden",), 2, 1, "job.batch.volcano.sh/w was changed by another client in the meantime: repeat this command"),
 ])  # fmt: skip

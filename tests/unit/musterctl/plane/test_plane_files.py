@@ -41,7 +41,7 @@ def test_state_survives_and_folders_have_plain_names(tmp_path: Path, monkeypatch
 def test_unreadable_state_says_what_to_do(tmp_path: Path) -> None:
     """A broken plane.json is an error that names the file and the way out."""
     (tmp_path / "plane.json").write_text("{}")
-    with pytest.raises(LocalError, match=f"remove {tmp_path} to start afresh"):
+    with pytest.raises(LocalError, match=f"remove {tmp_path} to start again"):
         state.load(tmp_path)
 
 
