@@ -61,7 +61,7 @@ PROBLEMS = Gauge(
     "muster_certificate_problems",
     "Number of problems with certificates; Events of the Secret and the log describe them.",
 )
-STEPS = Counter("muster_certificate_steps_total", "Steps taken, by kind.", ["step"])
+STEPS = Counter("muster_certificate_steps_total", "Steps to issue or replace certificates, by kind.", ["step"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,9 +27,11 @@ from muster.api.muster.gang import Slot
 from muster.process.counters import from_zero
 
 HELD = Gauge("muster_barrier_held", "Bind calls that wait for the other members of their gang")
-OUTCOMES = Counter("muster_barrier_total", "Barriers by outcome", ["outcome"])
+OUTCOMES = Counter("muster_barrier_total", "Barriers that ended, by outcome", ["outcome"])
 WAIT = Histogram(
-    "muster_barrier_wait_seconds", "Seconds that the first member waited", buckets=(0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30)
+    "muster_barrier_wait_seconds",
+    "Seconds that a gang's first member waited",
+    buckets=(0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30),
 )
 
 MEMBER_S = 0.05

@@ -26,7 +26,7 @@ from muster.process.counters import from_zero
 from muster.resources.delays import doubled_s
 
 log = structlog.get_logger()
-WRITES = Counter("muster_planner_writes_total", "Writes of the planner", ["what", "result"])
+WRITES = Counter("muster_planner_writes_total", "Writes of the planner, by kind and result", ["what", "result"])
 UNDER_WAY = Gauge("muster_planner_writes_under_way", "Writes of the planner that are queued or wait for a response")
 RETRY_S = 1.0
 """Delay before a failed write is retried."""

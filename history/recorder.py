@@ -46,8 +46,8 @@ MOST_QUEUED: Final = 100_000
 server.
 """
 EVENTS_WRITTEN: Final = Counter("muster_history_happenings_total", "Events of gangs that were written.", ["what"])
-FAILED: Final = Counter("muster_history_write_failures_total", "Transactions that failed; they are retried.")
-GAPS: Final = Counter("muster_history_gaps_total", "Times for which nothing was recorded.")
+FAILED: Final = Counter("muster_history_write_failures_total", "Failed transactions of the store, which are retried.")
+GAPS: Final = Counter("muster_history_gaps_total", "Gaps in the recording: periods for which nothing was recorded.")
 LEFT_OUT: Final = Counter("muster_history_left_out_total", "Changes of objects that could not be recorded.")
 LAST_PASS: Final = Gauge(
     "muster_history_looked_timestamp_seconds",

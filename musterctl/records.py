@@ -1,7 +1,7 @@
 """Sources of the history: a store, or the page's server with the user's own token.
 
-A local plane has a store in its folder, which its owner can read completely. Otherwise the page's server filters the
-history by the user's rights (`history.answers`), and `OfServer` reads it.
+A local plane has a store in its folder, which its owner can read completely. In a cluster, the page's server filters
+the history by the user's rights (`history.answers`), and `OfServer` reads it.
 """
 
 from collections.abc import Mapping

@@ -80,6 +80,6 @@ class RequestContext:
     def missing(self, what: str) -> HTTPException:
         """Return the HTTP error for an object that does not exist or that the caller may not see.
 
-        Both cases have the same text, so that it does not reveal which objects exist.
+        The text is the same for both, so that it does not reveal which objects exist.
         """
         return HTTPException(HTTPStatus.NOT_FOUND, f"there is no {what}, or you may not see it")

@@ -9,7 +9,7 @@ from prometheus_client import Counter, Gauge, Histogram
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-REQUESTS: Final = Counter("muster_web_requests_total", "Answers, by page and status", ["page", "status"])
+REQUESTS: Final = Counter("muster_web_requests_total", "Responses, by page and status", ["page", "status"])
 SECONDS: Final = Histogram(
     "muster_web_request_seconds",
     "Time to answer a request, except requests for live updates",

@@ -142,7 +142,7 @@ class Explainer:
     def _called(self, hidden: Collection[str], namespace: str, name: str) -> str:
         """Return a text that stands for a gang of another namespace.
 
-        The text does not contain the gang's name. It contains the queue if the reader may see that queue.
+        The text does not contain the gang's name, but the queue's if the reader may see that queue.
         """
         row = next((row for row in self._caches.rows(namespace) if name in {row.name, row.gang}), None)
         if row is None:

@@ -3,8 +3,8 @@
 `charts/muster/files/roles` has a file for each process and one for users: ordinary manifests, in which each rule also
 states its reason. helm and `muster up` fill in the same four names, so both install the same roles.
 
-kube-scheduler and the extender share a pod, and therefore a ServiceAccount. Both still have separate files, so that
-tests can check the rights of each process.
+kube-scheduler and the extender share a pod, and therefore a ServiceAccount. The two processes still have separate
+files, so that tests can check the rights of each process.
 
 `commands.yaml` lists the rights that each user command needs; docs/rights.md shows the table, and tests verify it. A
 command always uses the rights in `needs`; without the rights in `more` it shows less. A RoleBinding to the `role` of a

@@ -146,7 +146,7 @@ def _bundles(called: Called) -> Bundles:
 def _of_plane(where: str, _: CertificateSecret | None, bundles: Bundles, now_s: float) -> CertificateStatus:
     """Return the status of a plane, whose webhooks are called by URL.
 
-    `muster up` has issued their certificates, and there is no Secret.
+    `muster up` has issued the webhooks' certificates, and there is no Secret.
     """
     role = "trusted by API servers that call the webhooks"
     trusted = dict.fromkeys(authority for webhooks in bundles.values() for bundle in webhooks for authority in bundle)

@@ -147,7 +147,7 @@ def changes(client: Client, shown: Shown, objects: RowSources) -> Iterator[list[
 def wait_for_news(client: Client, namespace: str | None, versions: Versions) -> None:
     """Wait until an object of one of these kinds changes, or the API server ends a watch.
 
-    Native PodGroups are left out if the user may list but not watch them. Raise APIError like a watch.
+    Native PodGroups are left out if the user may list but not watch them. Raise APIError if a watch does.
     """
     news: SimpleQueue[APIError | None] = SimpleQueue()
     watches: list[LoopIterator[Any]] = []

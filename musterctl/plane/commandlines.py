@@ -98,7 +98,7 @@ class CommandLines:
 
 
 def _arguments(commandlines: CommandLines, part: str, **marks: object) -> list[str]:
-    """Return the arguments of a Kubernetes program, with these placeholders filled in, and the common arguments."""
+    """Return the arguments of a Kubernetes program, with its placeholders filled in, and the common arguments."""
     marks |= {"folder": commandlines.folder, "pki": commandlines.pki, "ports": commandlines.ports, "address": LOOPBACK}
     marks |= {"port": commandlines.ports[part], "base": state.base_of(part)}
     return [each.format_map(marks) for each in _TEMPLATES[state.program_of(part)]]

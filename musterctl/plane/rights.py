@@ -71,7 +71,7 @@ def roles(*, shared: bool) -> list[dict[str, Any]]:
 def renew_tokens(client: Client, folder: Path, *, shared: bool, pools: Iterable[str] = ()) -> None:
     """Write a new token for each account into the folder; the processes reload their files.
 
-    The extenders and kube-schedulers of all pools share an account. Those of each pool have their own token, so that
+    The extenders and kube-schedulers of all pools share an account. The pair of each pool has its own token, so that
     the audit log distinguishes the pools.
     """
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -124,8 +124,8 @@ def gang_view(
 ) -> GangPage:
     """Return the content of one gang's page; `name` is the name in the page's address.
 
-    `rack_of_node` is empty for callers who may not list nodes. In this case, the map of the gang's nodes shows no
-    racks.
+    `rack_of_node` is empty for callers who may not list nodes. Without racks, the map of the gang's nodes shows only
+    nodes.
     """
     here = f"/gangs/{quote(of.row.namespace, safe='')}/{quote(name, safe='')}" if name else address(of.row)
     shown, part = part_of(of.pods, MEMBERS, page, lambda number: f"{here}?page={number}#members")
@@ -182,9 +182,9 @@ def _of_placement(placement: Placement, now: float) -> Iterable[GangStep]:
 def _of_pods(pods: Sequence[Pod], now: float) -> Iterable[GangStep]:
     times = sorted(at for pod in pods if (at := readable_time(pod.status.start_time)) is not None)
     if times:
-        yield GangStep(moment(times[0], now), "first pod", "the first of its pods began")
+        yield GangStep(moment(times[0], now), "first pod", "the first of its pods started")
         if len(times) > 1 and times[-1] > times[0]:
-            yield GangStep(moment(times[-1], now), "last pod", f"the last of {len(times)} pods began")
+            yield GangStep(moment(times[-1], now), "last pod", f"the last of {len(times)} pods started")
 
 
 def _ended(pods: Sequence[Pod], now: float) -> Moment | None:

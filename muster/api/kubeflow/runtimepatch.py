@@ -117,7 +117,7 @@ class RuntimePatch(Wire):
     time: meta.Time | None = None
     """Time of the last change. The webhook fills it in, except for `kubectl apply` without `--server-side`."""
     training_runtime_spec: TrainingRuntimeSpecPatch | None = None
-    """The changes."""
+    """Changes to the runtime's spec."""
 
     @property
     def replicated_jobs(self) -> list[ReplicatedJobPatch]:

@@ -106,15 +106,15 @@ class TemplateMeta(Wire):
     """metadata of a template, for the objects that are created from it."""
 
     labels: dict[str, str] = field(default_factory=dict)
-    """Labels."""
+    """Labels of the created objects."""
     annotations: dict[str, str] = field(default_factory=dict)
-    """Annotations."""
+    """Annotations of the created objects."""
     name: str = ""
     """Name of the object; required only for claims."""
     namespace: str = ""
     """Namespace of the object; must be empty or the workload's namespace."""
     finalizers: list[str] = field(default_factory=list)
-    """Finalizers."""
+    """Finalizers of the created objects."""
 
 
 class Condition(Wire):
@@ -127,9 +127,9 @@ class Condition(Wire):
     last_transition_time: Time
     """Time since which the status holds."""
     reason: str
-    """Reason, as one word."""
+    """Reason for the status, as one word."""
     message: str
-    """Reason, as a sentence."""
+    """Reason for the status, as a sentence."""
     observed_generation: int | None = None
     """Generation of the object's spec to which the condition refers."""
 

@@ -193,9 +193,9 @@ class Placement(Object):
     """The placement of one gang. The placement has the name of the gang's PodGroup, which owns it."""
 
     spec: PlacementSpec = field(default_factory=PlacementSpec)
-    """The decision."""
+    """Content of the planner's decision."""
     status: PlacementStatus = field(default_factory=PlacementStatus)
-    """Progress; the planner writes it."""
+    """Progress of the placement; the planner writes it."""
 
     def gang_key(self, named: Victim | Notice) -> str:
         """Return the key of the gang that a victim or a notice of this placement names."""

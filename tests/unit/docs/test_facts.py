@@ -7,7 +7,7 @@ from musterctl.facts import FACTS, UnknownFactError, filled
 
 def test_a_fact_is_written_anew() -> None:
     """Whatever stands between the marks, also over several lines."""
-    page = "waits <!--fact patience-->an\nhour<!--/fact--> and <!--fact patience--><!--/fact-->"
+    page = "waits <!--fact patience-->an\nhour<!--/fact--> and <!--fact\npatience--><!--/fact-->"
     mark = "<!--fact patience-->5 minutes<!--/fact-->"
     assert filled(page, {"patience": lambda: "5 minutes"}) == f"waits {mark} and {mark}"
 

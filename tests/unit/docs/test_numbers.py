@@ -144,7 +144,7 @@ SENTENCES: Mapping[str, tuple[str, ...]] = {
             f"further events are counted for {n(hourly.COUNTED)} gangs"
         ),
         f"maximum: {RESOURCES_KEPT} resources of an existing queue, and its budgets' resources |",
-        f"maximum: {n(MOST_REMEMBERED)} of both |",
+        f"maximum: {n(MOST_REMEMBERED)} entries of each kind |",
         f"maximum: {n(MOST_CELLS * 8 / 2**20)} MiB; keys that no node has take no memory |",
         (
             f"{n(bounds.REQUEST_S)} s from the first to the last byte of a request. A client has {n(bounds.ANSWER_S)} "
@@ -157,7 +157,7 @@ SENTENCES: Mapping[str, tuple[str, ...]] = {
         ),
         f"one of its {COUNTS[THREADS]} threads",
         (
-            f"Bodies are limited to {REVIEW_BYTES // MIB} MiB. "
+            f"Bodies of reviews are limited to {REVIEW_BYTES // MIB} MiB. "
             f"The webhook reads at most {prefork.LARGE_AT_ONCE} bodies above {prefork.LARGE_BYTES >> 10} KiB at once"
         ),
         f"Bodies are limited to {MAX_BODY_BYTES // MIB} MiB.",

@@ -34,7 +34,7 @@ def test_state_survives_and_folders_have_plain_names(tmp_path: Path, monkeypatch
     assert created.ports["webhook"] == 12_345
     assert state.names() == ["one"]
     for name in ("../two", "", "Two", "-two"):
-        with pytest.raises(LocalError, match="cannot be called"):
+        with pytest.raises(LocalError, match="cannot be named"):
             state.folder_of(name)
 
 
