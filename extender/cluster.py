@@ -64,11 +64,11 @@ class Live:
     Before `run_here`, the state belongs to the caller's thread.
     """
 
-    def __init__(self, state: PlannerState, *, wake: Callable[[str], None]) -> None:
+    def __init__(self, state: PlannerState, *, wake: Callable[[str | None], None]) -> None:
         self.state = state
         """The state, for callbacks of the loop only; other threads use `ask`."""
         self.wake = wake
-        """Requests a cycle because of a change in a namespace, from any thread."""
+        """Requests a cycle because of a change in a namespace, or of an own write (None), from any thread."""
         self._waiting: dict[asyncio.Event, None] = {}
         """Events of waiting calls in order of arrival, which is also the order in which the calls are woken."""
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -95,14 +95,11 @@ class Live:
         self._loop.call_soon_threadsafe(self._answer, question, answer)
         return answer.result(ANSWER_S)
 
-    def change(self, namespace: str, change: Callable[[PlannerState], bool | None]) -> None:
-        """Change the state, wake the waiting calls and, unless `change` returns False, the planner.
+    def change(self, change: Callable[[PlannerState], bool | None]) -> None:
+        """Apply an own write to the state, wake the waiting calls and, unless the result is False, the planner."""
+        self.ask(lambda state: self.changed(None, change(state)))
 
-        The change is about an object in this namespace.
-        """
-        self.ask(lambda state: self.changed(namespace, change(state)))
-
-    def changed(self, namespace: str, matters: bool | None) -> None:  # noqa: FBT001 - result of an `on_*` method
+    def changed(self, namespace: str | None, matters: bool | None) -> None:  # noqa: FBT001 - result of an `on_*` method
         """Wake the waiting calls after a change and, unless `matters` is False, the planner.
 
         Call this on the loop.
@@ -182,7 +179,7 @@ class LiveCluster(Live):
         self,
         client: Client,
         *,
-        wake: Callable[[str], None],
+        wake: Callable[[str | None], None],
         pool: str = DEFAULT_POOL,
         rules: FaultRules = DEFAULT_RULES,
         hook: RecordingHook | None = None,

@@ -52,7 +52,7 @@ class Committer:
         monotonic_s = monotonic_s or wall_s
         self._client = client
         self._cluster = cluster
-        self.writes = Writes(active=active, wake=cluster.wake, monotonic_s=monotonic_s)
+        self.writes = Writes(active=active, wake=partial(cluster.wake, None), monotonic_s=monotonic_s)
         events = GangEvents(recorder, monotonic_s=monotonic_s)
         context = WriteContext(client, cluster, self.writes, events, wall_s, monotonic_s)
         self._statuses = PodGroupStatusWriter(context)

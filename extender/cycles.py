@@ -7,7 +7,9 @@ changed. After a rejected write, the planner decides again, because the change o
 
 import threading
 import time
+from collections import Counter as Counts
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 import structlog
 from prometheus_client import Counter, Gauge, Histogram
@@ -60,9 +62,11 @@ IDLE = 10.0
 class Pauses:
     """The pauses between cycles, and the namespaces whose changes end a pause.
 
-    A cycle's CPU time is charged to the namespaces whose objects have changed, in proportion to their changes. A change
-    ends the pause as long as its namespace has used less than `BURST_S`, so that a namespace with many changes does not
-    delay the gangs of the others. The charges of all namespaces together fall at the rate that the pauses leave.
+    A change ends the pause as long as its namespace has used less than `BURST_S`, so that a namespace with many changes
+    does not delay the gangs of the others. One half of a cycle's CPU time is charged to the namespaces whose objects
+    have changed, in proportion to their changes. The other half is charged to the namespaces of the waiting gangs,
+    because each of them makes cycles longer. The charges of all namespaces together fall at the rate that the pauses
+    leave.
     """
 
     def __init__(self) -> None:
@@ -79,14 +83,19 @@ class Pauses:
             self._changes[namespace] = self._changes.get(namespace, 0) + 1
             return self._used_s.get(namespace, 0.0) < BURST_S
 
-    def after(self, took_s: float, now_s: float) -> float:
-        """Charge a cycle with this CPU time that ended at this monotonic time; return its pause in seconds."""
+    def after(self, took_s: float, now_s: float, waiting: Mapping[str, int] = MappingProxyType({})) -> float:
+        """Charge a cycle with this CPU time that ended at this monotonic time; return its pause in seconds.
+
+        `waiting` maps a namespace to its number of waiting gangs.
+        """
         with self._lock:
             changes, self._changes = self._changes, {}
             earned_s = (now_s - self._since_s) / (1 + REST) / max(len(self._used_s), 1)
             left = {name: used_s - earned_s for name, used_s in self._used_s.items()}
-            for name, number in changes.items():
-                left[name] = min(BURST_S, max(left.get(name, 0.0), 0.0) + took_s * number / sum(changes.values()))
+            for shares in (changes, waiting or changes):
+                for name, number in shares.items():
+                    charge_s = took_s / 2 * number / sum(shares.values())
+                    left[name] = min(BURST_S, max(left.get(name, 0.0), 0.0) + charge_s)
             self._used_s = {name: used_s for name, used_s in left.items() if used_s > 0}
             self._since_s = now_s
         return min(REST * took_s, max(MAX_REST_S, took_s))
@@ -133,16 +142,21 @@ class Planner:
         self._queue_metrics = QueueMetrics()
         self._was_active = False
         self._pauses = Pauses()
+        self._waiting: Mapping[str, int] = {}
+        """Number of waiting gangs by namespace, as of the last cycle."""
         self._woken = threading.Event()
         self._hurried = threading.Event()
         """Set by a change that ends the current pause."""
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="planner", daemon=True)
 
-    def wake(self, namespace: str = "") -> None:
-        """Request a cycle because of a change in a namespace; calls within a short time cause a single cycle."""
+    def wake(self, namespace: str | None = "") -> None:
+        """Request a cycle because of a change in a namespace; calls within a short time cause a single cycle.
+
+        An own write (None) ends no pause: the cycle that decided it has already taken it into account.
+        """
         # checks are cheaper than calling set() again, which matters for 50,000 pods
-        if self._pauses.changed(namespace) and not self._hurried.is_set():
+        if namespace is not None and self._pauses.changed(namespace) and not self._hurried.is_set():
             self._hurried.set()
         if not self._woken.is_set():
             self._woken.set()
@@ -180,7 +194,7 @@ class Planner:
                 FAILED_CYCLES.inc()
                 log.exception("planning cycle failed; the planner repeats it after the next change or after one second")
             took_s = time.thread_time() - began_s
-            rested_s = self._monotonic_s() + self._pauses.after(took_s, self._monotonic_s())
+            rested_s = self._monotonic_s() + self._pauses.after(took_s, self._monotonic_s(), self._waiting)
 
     def _ready(self) -> bool:
         active = self._active() and self._cluster.synced
@@ -225,7 +239,9 @@ class Planner:
         # 3. Publish: pages of plugins, scores for the prioritize verb, metrics.
         self._replaced, self.pages, self.session = self.session, session.hooks.http_handler.call(), session
         self._report_excluded(session, unreadable)
-        WAITING.set(len(session.decided(Unschedulable)))
+        waiting = session.decided(Unschedulable)
+        self._waiting = Counts(each.gang.group.metadata.namespace for each in waiting)
+        WAITING.set(len(waiting))
         SUSPECT.set(sum(fault.kind == "suspect" for fault in snapshot.faults.values()))
         self._queue_metrics.update(session)
         CYCLE.labels("plan").observe(self._monotonic_s() - started)

@@ -261,7 +261,7 @@ def write_status(
     meta = group.metadata
     if not is_native(group):
         written = client.merge_patch(POD_GROUPS, meta.name, body, meta.namespace)
-        cluster.change(meta.namespace, lambda state: state.on_pod_group_written(written))
+        cluster.change(lambda state: state.on_pod_group_written(written))
         return
     native = cluster.ask(lambda state: state.native.groups.get(meta.key))
     seen = native and (native.metadata.uid, native.metadata.resource_version)
@@ -274,4 +274,4 @@ def write_status(
         "status": {"conditions": conditions},
     }
     new = client.merge_patch(NATIVE_POD_GROUPS, native.metadata.name, patch, meta.namespace, subresource="status")
-    cluster.change(meta.namespace, lambda state: state.on_native_written(new))
+    cluster.change(lambda state: state.on_native_written(new))

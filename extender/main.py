@@ -205,7 +205,7 @@ class Extender:
             self._recording.record(ConfigLine(text=self._config_file.last_report[0]))
         self._planner.reconfigure(configuration)
 
-    def _wake(self, namespace: str) -> None:
+    def _wake(self, namespace: str | None) -> None:
         self._planner.wake(namespace)
 
 

@@ -43,7 +43,7 @@ class NoteWriter(Writer):
         body = {"metadata": {"annotations": {names.PLACEMENT: wanted.as_note()}}, "status": status_body(status)}
         group = self._patch(gang.group.metadata, known, body)
         self._statuses.wrote(gang, status)
-        self._cluster.change(group.metadata.namespace, lambda state: state.on_pod_group_written(group))
+        self._cluster.change(lambda state: state.on_pod_group_written(group))
 
     def remove(self, known: Placement) -> PodGroup:
         """Remove the annotation before the placement becomes an object; the state is updated later."""

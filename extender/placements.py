@@ -204,9 +204,7 @@ class PlacementWriter(Writer):
             raise
 
     def _saw(self, old: Placement | None, new: Placement | None) -> None:
-        seen = new or old
-        namespace = seen.metadata.namespace if seen else ""
-        self._cluster.change(namespace, lambda state: state.on_placement(old, new))
+        self._cluster.change(lambda state: state.on_placement(old, new))
 
 
 def _assume(state: PlannerState, place: decisions.Place, wanted: Vector, now: float) -> bool:

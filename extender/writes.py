@@ -72,7 +72,7 @@ class Writes:
     """Queues of writes that threads run while this replica is `active`; `wake` requests a cycle."""
 
     def __init__(
-        self, *, active: Callable[[], bool], wake: Callable[[str], None], monotonic_s: Callable[[], float]
+        self, *, active: Callable[[], bool], wake: Callable[[], None], monotonic_s: Callable[[], float]
     ) -> None:
         self._active = active
         self._wake = wake
@@ -126,12 +126,12 @@ class Writes:
                 self._again.add(name)
                 return
             late = name in self._answered
-            one = _Write(key.partition("/")[0] if namespace is None else namespace, what, key, write)
             if not late:
+                one = _Write(key.partition("/")[0] if namespace is None else namespace, what, key, write)
                 self._waiting[lane].add(one)
                 self._under_way[name] = self._pools[lane].submit(self._run_next, lane)
         if late:
-            self._wake(one.namespace)
+            self._wake()
 
     def settled(self, timeout_s: float | None = None) -> bool:
         """Wait until all started writes have finished; return False after the timeout."""
@@ -171,7 +171,7 @@ class Writes:
                 again = name in self._again
                 self._again.discard(name)
             if again:
-                self._wake(one.namespace)
+                self._wake()
 
     def _try(self, what: str, key: str, write: Callable[[], object]) -> None:
         from_zero(WRITES, ("failed",), what)

@@ -140,7 +140,7 @@ class Bind:
         try:
             return await self._post(args, self._gpus.annotations_for(record, args.node, devices), devices)
         finally:
-            self._cluster.change(args.pod_namespace, lambda state: state.ledger.answered(record.uid))
+            self._cluster.change(lambda state: state.ledger.answered(record.uid))
 
     async def _bind_member(self, args: ExtenderBindingArgs, record: PodRecord, key: str) -> VerbReason | None:
         """Hold the call until enough members of this epoch have arrived, check everything again, and bind."""
@@ -273,7 +273,7 @@ class Bind:
             name = f"{args.pod_namespace}/{args.pod_name}"
             log.warning("binding failed", pod=name, uid=args.pod_uid, error=str(error))
             return VerbReason.BIND_FAILED
-        self._cluster.change(args.pod_namespace, lambda state: state.assume(args.pod_uid, args.node, devices))
+        self._cluster.change(lambda state: state.assume(args.pod_uid, args.node, devices))
         return None
 
 

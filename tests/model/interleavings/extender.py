@@ -164,7 +164,7 @@ class ExtenderProcess(Process):
             self.committer.scaling.report = lambda _: None  # type: ignore[method-assign]
         self._tell = {kind_of(fed.resource): fed.apply for fed in FEED}
 
-    def _wake(self, _: str) -> None:
+    def _wake(self, _: str | None) -> None:
         """Nothing: the planner may look at any moment."""
 
     def watch(self, events: Sequence[Event]) -> None:
@@ -181,7 +181,7 @@ class ExtenderProcess(Process):
                 self._known.pop(key, None)
             else:
                 self._known[key] = name_only(new) if event.resource is PODS else new
-            self.cluster.change("", lambda state, kind=kind, old=old, new=new: self._tell[kind](state, old, new))  # type: ignore[misc]
+            self.cluster.change(lambda state, kind=kind, old=old, new=new: self._tell[kind](state, old, new))  # type: ignore[misc]
 
     def _silence(self) -> None:
         """Let it say nothing about queues and autoscalers, which nobody decides by."""

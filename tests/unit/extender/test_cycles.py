@@ -52,6 +52,17 @@ def test_a_cycle_is_charged_by_changes() -> None:
     assert not pauses.changed("busy")
 
 
+def test_half_of_a_cycle_is_charged_by_waiting_gangs() -> None:
+    """A gang of a quiet namespace is not charged for what the waiting gangs of another one cost."""
+    pauses = Pauses()
+    for _ in range(6):
+        assert pauses.changed("quiet")
+        pauses.after(0.09, 1000.0, {"quiet": 1, "busy": 999})
+    assert not pauses.changed("busy") or pauses._used_s["busy"] > 0.25
+    pauses.after(0.09, 1000.0, {"quiet": 1, "busy": 999})
+    assert not pauses.changed("busy")
+
+
 def test_many_namespaces_share_what_pauses_leave() -> None:
     """A hundred busy namespaces get no more cycles without a pause than one."""
     pauses, names = Pauses(), [f"busy-{number}" for number in range(100)]

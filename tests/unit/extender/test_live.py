@@ -61,7 +61,7 @@ async def test_a_thread_asks_on_the_loop(live: Live) -> None:
 @pytest.mark.parametrize(("matters", "count"), [(True, 1), (False, 0), (None, 1)])
 async def test_the_planner_is_woken_at_need(live: Live, woken: list[int], count: int, *, matters: bool | None) -> None:
     """A change that says nothing counts as one from which something follows."""
-    live.change("ns", lambda _: matters)
+    live.change(lambda _: matters)
     assert len(woken) == count
 
 
@@ -75,8 +75,8 @@ async def test_who_waits_sees_every_change(live: Live) -> None:
 
     waiting = asyncio.ensure_future(live.until(lambda: len(steps) >= 2, timeout_s=60))
     await asyncio.sleep(0)
-    live.change("ns", partial(step, "loop"))
-    await asyncio.to_thread(live.change, "ns", partial(step, "thread"))
+    live.change(partial(step, "loop"))
+    await asyncio.to_thread(live.change, partial(step, "thread"))
     assert await waiting
     assert await live.until(lambda: True, timeout_s=0)
     assert not await live.until(lambda: False, timeout_s=0.01)

@@ -31,7 +31,7 @@ class Desk:
         assert self.writes.settled(WAIT_S)
         return self.written
 
-    def _wake(self, _: str) -> None:
+    def _wake(self) -> None:
         self.woken += 1
 
 
