@@ -99,12 +99,24 @@ def test_rests(cluster: Cluster, release: Release) -> None:
             assert used[name] < figures.size(container["resources"]["requests"]["memory"]), name
 
 
+def test_a_killed_webhook_comes_back(cluster: Cluster, release: Release, submissions: Work) -> None:
+    """A replica of the webhook is killed while users submit: one who met it before its Service is without it is taken.
+
+    SIGKILL leaves a process no time to announce its end, so these users submit again, a second later.
+    """
+    with Load(cluster, submissions.namespace, "killed", tries=10) as load:
+        back_s = release.kill(release.pods("webhook")[0], "webhook")
+    figures.note("killed: webhook ready again after", f"{back_s:.1f} s")
+    figures.note("webhook killed: meanwhile", str(load))
+    assert not load.refused, load.refused
+    all_end(cluster, submissions)
+
+
 def test_killed_containers_come_back(cluster: Cluster, release: Release, submissions: Work) -> None:
-    """Each kind of container is killed while users submit: it comes back, and nothing is refused."""
-    with Load(cluster, submissions.namespace) as load:
+    """Each other kind of container is killed while users submit: it comes back, and nothing is refused."""
+    with Load(cluster, submissions.namespace, "rest") as load:
         leaders = {part: release.leader(lease) for part, lease in _LEASES.items()}
         for pod, container in (
-            (release.pods("webhook")[0], "webhook"),
             (leaders["scheduler"], "extender"),
             (leaders["scheduler"], "kube-scheduler"),
             (leaders["controller"], "controller"),

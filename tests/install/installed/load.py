@@ -14,6 +14,8 @@ from installed.cluster import Cluster
 EVERY_S: Final = 1.0
 _REAL: Final = 8
 """One submission of so many is kept and runs; the others are admitted like it (`--dry-run=server`) and cost no pods."""
+_UNREACHED: Final = "failed calling webhook"
+"""The API server's words where no replica has answered it."""
 _SLOW_S: Final = 2.0
 _DRY: Final = {True: "none", False: "server"}
 _SAFE: Final = {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}}
@@ -38,13 +40,15 @@ _POD: Final[Mapping[str, Any]] = {
 class Load:
     """A thread for each submission, as long as the `with` statement lasts; a gang of two and a labelled Job in turn.
 
-    The workloads are called `name` and a number.
+    The workloads are called `name` and a number. A user submits up to `tries` times, a second apart, as long as no
+    replica of the webhook answers.
     """
 
-    def __init__(self, cluster: Cluster, namespace: str, name: str = "killed") -> None:
+    def __init__(self, cluster: Cluster, namespace: str, name: str, tries: int = 1) -> None:
         self._cluster = cluster
         self._namespace = namespace
         self._name = name
+        self._tries = tries
         self._end = threading.Event()
         self._lock = threading.Lock()
         self._submissions: list[threading.Thread] = []
@@ -53,6 +57,8 @@ class Load:
         """What the API server took."""
         self.slow = 0
         """Of these, those that it took more than two seconds for."""
+        self.again = 0
+        """How many submissions were tries after the first."""
         self.refused: dict[int, str] = {}
         """Its words about what it did not take, by number."""
 
@@ -74,7 +80,8 @@ class Load:
             each.join()
 
     def __str__(self) -> str:
-        return f"{self.made} submissions, {len(self.refused)} refused, {self.slow} slower than {_SLOW_S:.0f} s"
+        again = f"{self.again} tried again, " if self._tries > 1 else ""
+        return f"{self.made} submissions, {again}{len(self.refused)} refused, {self.slow} slower than {_SLOW_S:.0f} s"
 
     def _run(self) -> None:
         for number in count():
@@ -90,8 +97,14 @@ class Load:
         start = time.monotonic()
         arguments = ["create", f"--namespace={self._namespace}", "--filename=-", f"--dry-run={_DRY[real]}"]
         done = self._cluster.plane.kubectl(*arguments, stdin=json.dumps(workload))
+        tried = 1
+        while _UNREACHED in done.stderr and tried < self._tries:
+            self._end.wait(EVERY_S)
+            done = self._cluster.plane.kubectl(*arguments, stdin=json.dumps(workload))
+            tried += 1
         took = time.monotonic() - start
         with self._lock:
+            self.again += tried - 1
             if done.returncode:
                 self.refused[number] = f"{workload['metadata']['name']} after {took:.1f} s: {done.stderr.strip()}"
             else:
