@@ -22,7 +22,7 @@ _EXPECTED: Final = tuple(
 """Lines of kube-scheduler's that a clean start may have; of Muster's own there are none."""
 _KINDS: Final = (
     "clusterroles", "clusterrolebindings", "mutatingwebhookconfigurations", "validatingwebhookconfigurations",
-    "validatingadmissionpolicies", "validatingadmissionpolicybindings"
+    "validatingadmissionpolicies", "validatingadmissionpolicybindings", "priorityclasses"
 )  # fmt: skip
 """Kinds outside of namespaces of which nothing may stay; CRDs do, and what the API server makes for them."""
 _OWN_KINDS: Final = (
