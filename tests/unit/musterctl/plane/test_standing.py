@@ -66,6 +66,8 @@ def test_a_plane_goes_with_its_folder(folder: Path) -> None:
 
 def test_a_plane_is_known_by_its_name_and_by_its_kubeconfig(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also by that in KUBECONFIG, unless there is a name."""
+    state.create(other := state.folder_of("two"), PlaneOptions(), tuple(PARTS))
+    assert known_plane(Where(plane="two")) == other
     assert known_plane(Where(plane="one")) == known_plane(Where(folder / "admin.kubeconfig")) == folder
     assert known_plane(Where(folder.parent / "other" / "admin.kubeconfig")) is None
     monkeypatch.setenv("KUBECONFIG", str(folder.parent / "other" / "admin.kubeconfig"))
