@@ -14,7 +14,7 @@ from muster.api.kubernetes.core import PODS
 from muster.api.volcano.batch import COMMANDS, JOBS
 from muster.api.volcano.cron import CRON_JOBS
 from muster.api.volcano.flow import JOB_FLOWS, JOB_TEMPLATES
-from muster.api.volcano.scheduling import QUEUES
+from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.kube.errors import Forbidden
 
 FINALIZER = "trainer.kubeflow.org/resource-in-use"
@@ -245,6 +245,6 @@ def test_a_leader_works_until_it_is_stopped() -> None:
         world.controller.jobs._context.effects._pool.each(["a call about a pod"], str)
     world.deliver(everything=True)
     assert sorted(queue.metadata.name for queue in world.api.all(QUEUES)) == ["default", "root"]
-    assert world.one(JOBS, "j").status.state.phase == ""
+    assert not world.api.all(POD_GROUPS)
     sizes = world.controller.sizes()
     assert (sizes["jobs"], sizes["pods"], sizes["job queue"], sizes["trainjob queue"]) == (1, 0, 0, 0)

@@ -182,9 +182,9 @@ def test_a_job_that_has_changed_is_a_conflict() -> None:
     """Whoever decided on an older state has to decide again."""
     world = World()
     old = world.job()
-    world.writer.write(old, moved(old.status, "Pending", "Because", "a", world.now_s))
+    world.writer.write(old, moved(old.status, "Running", "Because", "a", world.now_s))
     with pytest.raises(Conflict):
-        world.writer.write(old, moved(old.status, "Running", "Because", "b", world.now_s))
+        world.writer.write(old, moved(old.status, "Failed", "Because", "b", world.now_s))
 
 
 def test_other_words_for_the_same_reason_rest_longer() -> None:

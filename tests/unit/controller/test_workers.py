@@ -135,5 +135,5 @@ def test_nobody_acts_without_the_lease(cluster: Cluster) -> None:
     before = cluster.api.writes
     turn(cluster, 3, pause_s=40)
     assert cluster.api.writes == before
-    assert not job(cluster, "j").status.state.phase
+    assert not job(cluster, "j").status.conditions
     assert len({worker.name for worker in cluster.controller.workers}) >= 5

@@ -13,9 +13,7 @@ import msgspec
 import pytest
 from frameworks_world import OWNERS, Group, template
 
-from controller.caches import SharedCaches
-from controller.gangs.podgroups import PodGroups
-from controller.kit import Kit
+from controller.gangs.owners import pod_owner
 from muster.api.base import Resource
 from muster.api.kubeflow.trainer import TRAIN_JOBS
 from muster.api.kubernetes.core import PODS, PodSpec
@@ -97,9 +95,8 @@ def test_the_controller_reads_the_owners_that_the_table_says(kind: WorkloadKind)
     owner = OwnerReference(
         api_version=kind.resource.api_version, kind=kind.resource.kind, name="train", uid="uid", controller=True
     )
-    client = Asked()
-    groups = PodGroups(Kit(client, None), SharedCaches(client))  # type: ignore[arg-type] # the one method
-    assert groups._owner(ObjectMeta(namespace="team", owner_references=[owner])) is None
+    client: Any = Asked()
+    assert pod_owner(client, ObjectMeta(namespace="team", owner_references=[owner])) is None
     assert client.asked == ([kind.resource] if kind.gang else [])
 
 

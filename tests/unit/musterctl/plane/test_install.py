@@ -141,7 +141,7 @@ def test_the_version_of_trainer_is_readable() -> None:
     """In the namespace where its SDK looks; what is there stays."""
     for client in api(), api(AlreadyExists("it is there")):
         install.trainer_version(client)
-        space, version = client.sent
+        space, version, *_ = client.sent
         assert space == ("create", "Namespace", install.TRAINER_NAMESPACE)
         assert version[:2] == ("create", "ConfigMap")
 
