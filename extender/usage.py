@@ -5,8 +5,8 @@ failure of the history may cost money, but must not stop any gang. If the conten
 content is used.
 
 Between publications, a meter adds the usage of queues, so that budgets are always up to date. Without the meter, the
-usage of a gang since the last publication would be missing from the gang's end until the next publication, and a
-waiting gang could be planned beyond the budget, especially while the recorder is down.
+usage of a gang since the last publication would be missing from the gang's end until the next publication. A waiting
+gang could then be planned beyond the budget, especially while the recorder is down.
 """
 
 from collections.abc import Callable, Mapping
