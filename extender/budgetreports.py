@@ -47,7 +47,7 @@ class BudgetReporter:
         self._began = wall_s()
         self._next = -inf
         self._reported: dict[str, str] = {}
-        """Maps a queue to the reason of the last event about it."""
+        """Maps a queue to the reason of the last Event about the queue."""
         self._ratios, self._known = Series(RATIO), Series(KNOWN)
         self._held: frozenset[tuple[str, int]] = frozenset()
         """UIDs of the gangs that had members on nodes at the last report, with the number of these members."""

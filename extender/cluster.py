@@ -102,7 +102,7 @@ class Live:
     def changed(self, namespace: str | None, matters: bool | None) -> None:  # noqa: FBT001 - result of an `on_*` method
         """Wake the waiting calls after a change and, unless `matters` is False, the planner.
 
-        Call this on the loop.
+        Call this method on the loop.
         """
         if self._waiting:
             for changed in self._waiting:
@@ -227,7 +227,7 @@ class LiveCluster(Live):
     def start(self) -> None:
         """Start the reflectors. The reflector for pods starts last, because nodes and gangs determine the pool's pods.
 
-        Call this on the loop.
+        Call this method on the loop.
         """
         self.run_here()
         for resource, reflector in self._reflectors.items():

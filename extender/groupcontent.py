@@ -32,7 +32,7 @@ def status_body(status: PodGroupStatus) -> dict[str, Any]:
 def wanted_status(
     gang: GangView, *, enqueued: bool, placed: bool, waits: decisions.Unschedulable | None, now: float
 ) -> PodGroupStatus:
-    """Return the status after a cycle that enqueued or placed the gang, or found the reason `waits` why it waits."""
+    """Return the status after a cycle; `waits` is the decision that the gang waits, if any."""
     if gang.excluded:  # the gang's pods are unknown
         status = gang.group.status
         return replace(status, conditions=_conditions(gang, status.phase, waits, "", now))

@@ -148,7 +148,7 @@ class Extender:
         self._status = StatusServer(settings.status_port, health, host=options.status_host, debug=debug)
 
     def start(self) -> None:
-        """Start all threads and watches of the process. Call this on the loop."""
+        """Start all threads and watches of the process. Call this method on the loop."""
         self._lag.follow()
         self._status.start()
         self._follower.start()
@@ -164,7 +164,7 @@ class Extender:
     def let_go(self) -> None:
         """Answer all held bind calls with an error, so that kube-scheduler sends the calls again to the next leader.
 
-        Call this on the loop.
+        Call this method on the loop.
         """
         self._barrier.cancel_all()
         if self._settling is not None:

@@ -4,9 +4,9 @@ The API server selects Nodes, PodGroups and Placements by the label of their poo
 because pods on the pool's nodes may have any scheduler. Therefore all pods are watched, and pods of other pools are
 dropped at once. A pod belongs to the pool if it names the pool's scheduler, or if it is on a node of the pool.
 
-A node that leaves the pool is treated as deleted: gangs of the pool keep running there, and other pods are dropped. The
-pods of a node from another pool have been dropped earlier. These pods are listed before the planner receives the node,
-because the node would otherwise seem empty.
+A node that leaves the pool is treated as deleted: gangs of the pool keep running on the node, and other pods are
+dropped. The pods of a node from another pool have been dropped earlier. These pods are listed before the planner
+receives the node, because the node would otherwise seem empty.
 """
 
 import asyncio
@@ -24,7 +24,8 @@ from muster.kube.store import Mirror
 
 log = structlog.get_logger()
 MOST_NAMES = 100_000
-"""Maximum number of nodes with dropped pods to remember. Above this number, the pods of every new node are listed."""
+"""Maximum number of nodes with dropped pods to remember. Beyond this number of nodes, the pods of every new node are
+listed."""
 _LIST_TIMEOUT_S = 30.0
 _FIRST_DELAY_S, _LONGEST_DELAY_S = 0.2, 5.0
 OnNodeChange = Callable[[Node | None, Node | None], None]

@@ -27,7 +27,7 @@ class ExtenderSettings(Settings, frozen=True, kw_only=True):
     KIND: ClassVar[str] = "ExtenderConfiguration"
 
     port: Port = 9444
-    """Port of the verbs that kube-scheduler calls; on loopback, because both run in the same pod."""
+    """Port of the verbs on loopback, because the calling kube-scheduler runs in the same pod."""
     cert_file: str = ""
     """The extender's certificate (PEM). With `certFile`, `keyFile` and `clientCaFile`, the extender serves its verbs
     over TLS 1.3, and only to clients with a certificate. A new file takes effect with the next connection. If empty,

@@ -1,7 +1,7 @@
 """Evictions that are announced or in progress, shown as reasons in the rows of the affected gangs.
 
-The row of a gang that will be evicted shows the time, and the gang that gets the nodes. The row of that gang lists the
-evictions for which it waits. All functions are pure.
+The row of a gang that will be evicted shows the time, and the gang that gets the nodes. The row of the gang that gets
+the nodes lists the evictions for which it waits. All functions are pure.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -85,7 +85,8 @@ def _of_members(pods: Mapping[tuple[str, str], Sequence[Pod]]) -> Iterator[tuple
 
 def _leaves(at: str, whom: str) -> EvictionText:
     return EvictionText(
-        f"leaves at {at[_TIME]} for {whom}", f"it is to be evicted at {at}, or as soon as it has answered, for {whom}"
+        f"leaves at {at[_TIME]} for {whom}",
+        f"the gang will be evicted at {at}, or as soon as it has answered, for {whom}",
     )
 
 
@@ -94,5 +95,6 @@ def _waits(whom: Sequence[str], until: str) -> EvictionText:
     leave = verb(len(set(whom)), "leave")
     return EvictionText(
         f"waits until {who} {leave}" + (f", at {until[_TIME]} at the latest" if until else ""),
-        f"it has its nodes, and waits until {who} {leave} them" + (f", at {until} at the latest" if until else ""),
+        f"the gang has its nodes, and waits until {who} {leave} them"
+        + (f", at {until} at the latest" if until else ""),
     )

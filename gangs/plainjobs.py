@@ -80,7 +80,7 @@ def reason(job: IndexedJob, state: State, refusals: Refusals, *, managed: bool) 
     if job.metadata.deletion_timestamp:
         return "it is being deleted"
     if refusal or job.spec.parallelism == 0:
-        return _refused(refusal) if refusal else "its parallelism is 0"
+        return _refused(refusal) if refusal else "the Job's parallelism is 0"
     return f"{'its gang does' if job.status.get('active') else 'its pods do'} not exist yet"
 
 
@@ -91,7 +91,7 @@ def wants_pods(job: IndexedJob) -> bool:
 
 def not_managed(job: IndexedJob) -> str:
     """Return why Muster does not place the pods of a Job, although the Job has a label or annotation of Muster."""
-    what = f"it has no label {names.QUEUE}, so Muster does not place its pods"
+    what = f"the Job has no label {names.QUEUE}, so Muster does not place its pods"
     wrong = f" (there is only an annotation {names.QUEUE}, and annotations have no effect on this)"
     return what + (wrong if names.QUEUE in {**job.metadata.annotations, **_template(job).annotations} else "")
 

@@ -186,7 +186,7 @@ def _as_evicted(row: GangRow, whom: str) -> GangRow:
     return (
         row
         if row.state not in WAITING or not whom
-        else structs.replace(row, message=f"its pods were evicted for {whom}; {row.message}")
+        else structs.replace(row, message=f"the gang's pods were evicted for {whom}; {row.message}")
     )
 
 

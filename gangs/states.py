@@ -39,8 +39,8 @@ def message_of(
         return and_more(f"pod {pod.metadata.name}: {what.words}", len(hindered))
     bound, wanted = sum(bool(pod.spec.node_name) for pod in living), max(len(living), group.spec.min_member)
     return {
-        "Starting": f"it has its nodes; {bound} of {many(wanted, 'pod')} bound",
-        "Waiting": "the planner has not processed it yet",
+        "Starting": f"the gang has its nodes; {bound} of {many(wanted, 'pod')} bound",
+        "Waiting": "the planner has not processed the gang yet",
         "Running": _replaced(group, living, pods),
         "Failed": failed_text(pods, group.status.ending or str(group.evicted))
         or f"{many(group.status.failed, 'pod')} failed",

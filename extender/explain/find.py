@@ -1,4 +1,4 @@
-"""Finds the jobs, gangs and pods that a user names; if there is no such object, the error message lists existing names.
+"""Search for the job, gang or pod that a user names; for an unknown name, the error message lists existing names.
 
 The report of a pod contains its slot, its gate or pin, and kube-scheduler's message.
 """
@@ -224,7 +224,7 @@ def _missing(pod: Pod, gang: str) -> str:
 def _decided(what_if: WhatIf, pod: Pod, record: PodRecord) -> tuple[PodCause, str] | None:
     """Return cause and message for a pod that has a node, has finished or is being deleted; None for other pods."""
     if record.terminating:
-        return "terminating", reasons.members.pod_state(pod="it", what=deletion(what_if, pod))
+        return "terminating", reasons.members.pod_state(pod="the pod", what=deletion(what_if, pod))
     if pod.finished:
         why = problem(pod) or failure(pod)
         ended = reasons.members.ended(pod.status.phase, record.node, why.words if why else "")
@@ -235,7 +235,7 @@ def _decided(what_if: WhatIf, pod: Pod, record: PodRecord) -> tuple[PodCause, st
 def _placed_pod(what_if: WhatIf, pod: Pod, record: PodRecord) -> tuple[PodCause, str]:
     """Return the cause and message for a pod that has a node."""
     if silent := silence(what_if, pod):
-        return "lost", reasons.members.pod_state(pod="it", what=silent)
+        return "lost", reasons.members.pod_state(pod="the pod", what=silent)
     if hindered := problem(pod):
         return "hindered", reasons.members.hindered(node=record.node, why=hindered.words)
     if record.phase == "Running":

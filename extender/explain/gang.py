@@ -29,7 +29,7 @@ AHEAD = 3
 class GangExplainer:
     """Explainer of gangs.
 
-    The explainer runs a cycle over a dump. If the dump is incomplete, it reads only the gang's own objects.
+    The explainer runs a cycle over a dump. If the dump is incomplete, the explainer reads only the gang's own objects.
     """
 
     def __init__(self, what_if: WhatIf, stops: Callable[[], bool] = lambda: False, reader: Viewer = ALL) -> None:

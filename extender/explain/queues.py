@@ -144,7 +144,7 @@ def queue_reports_of(queues: Iterable[Queue]) -> list[QueueReport]:
 
 
 def _held(status: QueueStatus) -> Vector:
-    """Return the resources of pods and spare slots together, because both count as used."""
+    """Return the sum of the resources of pods and spare slots, which both count as used."""
     return add(_vector_of(status.allocated), _vector_of(status.spares))
 
 

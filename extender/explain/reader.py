@@ -21,7 +21,7 @@ from muster.api.muster.reason import Reason, constant, quoted
 
 HIDDEN = "(hidden)"
 """The text that replaces the name of a queue that the reader may not see."""
-UNTOLD = constant("untold", "for a reason that only users who may see the whole cluster can read")
+UNTOLD = constant("untold", "the reason is shown only to users who may see the whole cluster")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Viewer:
         return self.other(gang.group.metadata, gang.group.metadata.name, gang_text(gang))
 
     def other(self, meta: ObjectMeta, name: str, text: str) -> str:
-        """Return the `text` about an object, or a general one if the reader may not see the object's namespace."""
+        """Return the `text` about an object, or a general text if the reader may not see its namespace."""
         return text if self.called is None or self.may_see(meta) else self.called(meta.namespace, name)
 
     def may_see(self, meta: ObjectMeta) -> bool:

@@ -40,8 +40,8 @@ Trial = Callable[[], AbstractContextManager[None]]
 class Reliever:
     """Search for changes that help one gang; `session` is the cycle in which the gang waited.
 
-    Once `stops` returns True, no further changes are tested or suggested, and a note in the report explains this.
-    Each test costs a cycle over the whole cluster.
+    Once `stops` returns True, no further changes are tested or suggested, and a note in the report says so. Each test
+    costs a cycle over the whole cluster.
     """
 
     def __init__(

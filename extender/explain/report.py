@@ -156,7 +156,7 @@ class PodReport(Struct, frozen=True, rename="camel"):
 
 
 class UnknownNameError(Exception):
-    """The named object does not exist; the message lists existing names."""
+    """Raised if the named object does not exist; the message lists existing names."""
 
 
 def near_names(name: str, known: Collection[str]) -> str:

@@ -80,7 +80,7 @@ class WhatIf:
     def for_readers(self, *, names_others: bool) -> "WhatIf":
         """Return the same cluster for another reader; if `names_others` is true, this reader may see all names.
 
-        Do not use the old and the new object at the same time.
+        Do not use the original and the returned object at the same time.
         """
         other = copy(self)
         other._names_others, other._decided = names_others, None  # noqa: SLF001 - it is a copy

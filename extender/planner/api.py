@@ -11,8 +11,8 @@
 | Which limits does the planner have? | `PLACED_SLOTS`, `SEARCHES_OF_A_CYCLE`, `SEARCHES_OF_A_QUEUE` |
 | How is the planner's documentation generated? | `documentation`, `hook_table` |
 
-`extender.explain` runs cycles over a dump of a cluster, and creates reports about them. Its import takes a second of
-CPU time, so commands that do not plan must not import `extender.explain`.
+`extender.explain` runs cycles over a dump of a cluster, and creates reports about these cycles. Its import takes a
+second of CPU time, so commands that do not plan must not import `extender.explain`.
 """
 
 from extender.planner.actions import ACTIONS

@@ -2,18 +2,18 @@
 
 kind       holder of the capacity                        opened by         closed when                     queues
 ---------  --------------------------------------------  ----------------  ------------------------------  -------
-bound      a pod on a node                               State             it has ended or is gone         both
-leaving    a pod on a node that is being deleted         State             it is gone                      limits
-assumed    a write that is not answered yet: a pod of no Bind,             the API server has answered     both
-           gang on a node, a gang in its queue           PlacementWriter
-placed     a slot of an active placement                 PlacedSlots       its pod is bound there, or the  both (-: it
-                                                                           placement has ended             is elsewhere)
-spare      slots that a running gang keeps for members  SpareEntries      the gang has taken it, has ended,   both
-           that it loses                                                  or keeps others
+bound      a pod on a node                               State             pod has ended or is gone        both
+leaving    a pod on a node that is being deleted         State             pod is gone                     limits
+assumed    an unanswered write: the binding of a pod     Bind,             API server has answered         both
+           without a gang, or a gang's placement         PlacementWriter
+placed     a slot of an active placement                 PlacedSlots       pod is bound to the node, or    both; -
+                                                                           placement has ended             if moved
+spare      a slot that a running gang holds for members  SpareEntries      gang has ended, has taken the   both
+           that it may lose                                                slot, or holds other slots
 allocated  devices of a claim that are not counted with  Claimants;        no pod uses the claim           -
            a pod                                         Ledger if shared
-reserved   the first waiting gang of a queue, less       Planner, every    the next cycle; the node is     -
-           amounts that pods will have freed by then     cycle             gone
+reserved   the first waiting gang of a queue, minus      Planner, every    next cycle has begun, or node   -
+           amounts that pods will have freed by then     cycle             is gone
 
 On a node, every entry counts for all pods; the sum, `nodes.used`, is the same for the verbs and the planner. The
 capacity of `leaving` pods belongs to the gang for which they were evicted. The slots of this gang are therefore
@@ -334,6 +334,6 @@ class Ledger:
     def answered(self, holder: str) -> bool:
         """Close the entry of a write after the API server's response; return True if there was an entry.
 
-        At that time, the written object has an entry of its own.
+        The written object has its own entry when the response arrives.
         """
         return holder in self.assumed and self.close(holder) is not None

@@ -49,7 +49,7 @@ class KnownLine(RecordLine, tag="known"):
 
 
 class ObjectsEndLine(RecordLine, tag="whole"):
-    """End of the list of objects with which a file begins; objects of earlier files that are not listed are gone."""
+    """End of the list of objects at the beginning of a file; other objects of earlier files are gone."""
 
 
 class Put(RecordLine, tag="put"):

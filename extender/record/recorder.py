@@ -79,7 +79,7 @@ class PlannerRecorder:
         self._last_s = 0.0
         """Time of the last line."""
         self._failing, self._unsure = False, 0
-        """True while writes to the disk fail, and 1 after an error, because the last changes may be lost."""
+        """True while writes to the disk fail, and the number of changes that the last error may have lost."""
 
     def saw(self, kind: str, item: Any, *, own: bool = False) -> None:
         """Record an object that was added or changed."""

@@ -37,7 +37,7 @@ def rules_from(settings: Mapping[str, Any]) -> FaultRules:
 def settings_of(suspects: Suspects) -> dict[str, list[str]]:
     """Return the settings that reproduce an extender's published rules, as differences from the default rules.
 
-    A disabled default rule begins with a minus.
+    In these settings, a disabled default rule begins with a minus.
     """
     return {
         "suspectConditions": _changes(suspects.conditions, CONDITIONS),

@@ -1,4 +1,4 @@
-"""Simulated cluster, in which gangs arrive, and pods run on nodes until their running time ends or an eviction."""
+"""Simulated cluster, in which gangs arrive, and pods run until the end of their running time or an eviction."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

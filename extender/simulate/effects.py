@@ -61,7 +61,7 @@ class SimulatedEffects:
         return self._cluster.world.state.placement_of(key)
 
     def _write_placement(self, known: Placement, wanted: PlacementContent) -> None:
-        """Change a placement like the patch of the writer of placements."""
+        """Change a placement by the placement writer's merge patch."""
         self._apply(replace(known, spec=wanted.spec, status=wanted.status))
 
     def _apply(self, placement: Placement) -> None:
@@ -69,7 +69,7 @@ class SimulatedEffects:
         self._cluster.world.apply(_PLACEMENTS, replace(placement, metadata=meta))
 
     def _change(self, key: str, change: Callable[[Placement], PlacementContent]) -> None:
-        """Change the placement of a gang with a placement."""
+        """Change the placement of a gang, if it exists."""
         known = self._placement(key)
         if known is not None:
             self._write_placement(known, change(known))

@@ -1,4 +1,4 @@
-"""Gangs before their simulation, and their pods in the states waiting, running and ended."""
+"""The input of a simulation: gangs, and their pods in the states waiting, running and ended."""
 
 from dataclasses import dataclass, field
 from typing import Any

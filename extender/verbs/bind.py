@@ -183,8 +183,8 @@ class Bind:
         """Return True for a placement of lost members whose gang has since lost all other members.
 
         A placement of lost members has too few nodes for the whole minimum, so its members would wait at the barrier
-        without success. They are bound as if the other members had been lost slightly later, when lost members are
-        replaced one by one.
+        without success. The members are bound as if the other members had been lost slightly later, when lost members
+        are replaced one by one.
         """
         gang = self._cluster.state.refreshed(key) if once_whole(placement) else None
         if gang is None:

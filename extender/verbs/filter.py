@@ -66,8 +66,8 @@ class Filter:
     def _placed(self, args: ExtenderArgs, gang: str | None, nodes: list[str]) -> Answer:
         """Return the nodes for a member of a gang, or for a pod without a gang.
 
-        For a workload without a Muster label, the controller adds the pod to its gang after its creation. Before that,
-        the pod waits, as in Volcano, so that it does not start without the other pods.
+        For a workload without a Muster label, the controller adds the pod to its gang after its creation. A pod without
+        a gang waits for this addition, as in Volcano, so that it does not start without the other pods.
         """
         if gang:
             return self._member(args, gang, nodes)

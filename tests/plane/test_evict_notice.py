@@ -116,7 +116,7 @@ def test_a_gang_that_answers_goes_at_once(client: Client, namespace: str, muster
     annotate(client, first, checkpoint=f"step=1200,at={at}")
     wait_for(lambda: runs(client, namespace, "high", 2), RECOVERY_S, "high")
     [message] = wait_for(lambda: events(client, namespace, "Evicted"), 10, "an Event on the Job")
-    assert message == f"8 pods were evicted: {why}; its last checkpoint is of step 1200, saved at {at}"
+    assert message == f"8 pods were evicted: {why}; the gang's last checkpoint was saved at {at} (step 1200)"
 
 
 @pytest.mark.slow

@@ -73,7 +73,7 @@ def test_a_waiting_gang_is_explained_by_its_condition(two_gangs: str, client: Cl
 def test_a_gated_pod_and_a_running_gang_are_explained(two_gangs: str, muster: Muster) -> None:
     """In lines, without colour, as nobody looks at a terminal."""
     pod = muster("explain", "pod", "second-worker-0", "-n", two_gangs)
-    assert "it waits behind the gate muster.dev/gang until its gang has a placement" in pod
+    assert "the pod waits behind the gate muster.dev/gang until its gang has a placement" in pod
     assert "slot           worker 0" in pod
     gang = muster("explain", "job", "first", "-n", two_gangs)
     assert "it runs: 8 members have their node, 8 of them run" in gang

@@ -66,7 +66,7 @@ def test_short_gangs_run_before_a_large_one_and_long_ones_after_it_although_the_
         assert after.status.expected_at == before.status.expected_at
         typed = Muster(plane.kubeconfig)
         assert f"reserved: {everything} nodes" in typed("explain", "job", "big", "-n", namespace)
-        assert "it would run into the reservation of" in typed("explain", "job", "long", "-n", namespace)
+        assert "the gang would run into the reservation of" in typed("explain", "job", "long", "-n", namespace)
 
         wait_for(lambda: all(life.bound for life in history.of("big-")), OLD_S + 30, "the large gang to start")
         wait_for(lambda: any(life.bound for life in history.of("long-")), 30, "the long gang to start")

@@ -48,7 +48,8 @@ from muster.resources.spares import borrows
 from muster.resources.vector import PODS
 
 LIMIT_REPORTED_AFTER_S = 5.0
-"""Time after which a gang's status reports a wait for the limit on placed slots. Most gangs are placed earlier."""
+"""Time after which a gang's status reports a wait for the limit on placed slots, because most gangs are placed
+earlier."""
 HELD_BACK_S = 30.0
 """Time for which a Pending gang is not admitted if only the limit on placed slots prevents its placement. Admission
 would create gated pods, each of which costs a write; most of these gangs can be placed soon anyway."""

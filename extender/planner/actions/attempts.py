@@ -5,8 +5,8 @@ relevant if a node that the pods may use has gained capacity or possible victims
 budget is relevant to all searches.
 
 The search for each queue begins with its first waiting gang. If more gangs wait than one cycle can search for, the user
-whose last failed search is oldest comes first. The gangs of one user and the queues alternate by the same rule. At most
-`MOST_REMEMBERED` entries are kept; when there are more, the oldest entry is dropped.
+whose last failed search is oldest comes first. The gangs of one user, and the queues, also alternate by their oldest
+failed search. At most `MOST_REMEMBERED` entries are kept; when there are more, the oldest entry is dropped.
 """
 
 from collections.abc import Callable, Hashable, Sequence
@@ -51,7 +51,7 @@ class VictimSearches:
     """The changes to nodes since the remembered failures; None while no failed search is remembered."""
 
     def begin(self, session: Session, running: Sequence[GangView]) -> None:
-        """Begin a cycle in which the gangs in `running` run, and record the changes since the last cycle."""
+        """Begin a cycle with these running gangs, and record the changes since the last cycle."""
         self._counted = False
         newest = next(reversed(self._searches.values()), None)
         if newest is None or newest[1] != _period(session):

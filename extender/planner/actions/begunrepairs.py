@@ -3,7 +3,7 @@
 If the nodes of a restarting gang are only suspect, all its members are still running and may get an eviction notice
 (`planner.victims.notices`). The members are notified after the placement has been written. Members are evicted once
 they have saved a checkpoint, when their notice period is over, or when the node of one of them is lost. If the nodes
-become healthy before that, the members stay.
+become healthy before the eviction, the members stay.
 """
 
 from collections.abc import Mapping, Sequence

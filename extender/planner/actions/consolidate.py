@@ -26,7 +26,7 @@ from extender.planner.victims.units import EvictableUnit
 from muster.api.muster.reason import Reason
 
 Slot = tuple[int, tuple[int, ...]]
-"""Slot of a pod: the column of its node, and the shared GPUs that the pod uses there."""
+"""Slot of a pod: the column of its node, and the shared GPUs that the pod uses."""
 MOST_MOVED = 16
 """Maximum number of pods that are moved for one gang."""
 MOST_CONSIDERED = 512

@@ -1,11 +1,11 @@
 """The actions preempt and reclaim, which free capacity for a waiting gang within its queue or in other queues.
 
-The action recall returns lent spare slots to their gang. All three follow KAI-Scheduler's actions and Volcano's
-gangpreempt: they evict whole gangs, or the pods above a gang's minimum.
+The action recall returns lent spare slots to their gang. Preempt, reclaim and recall follow KAI-Scheduler's actions and
+Volcano's gangpreempt: they evict whole gangs, or the pods above a gang's minimum.
 
-If a gang has lost a member, gangs that borrow its spare slots are evicted at once and without notice. This step follows
-`allocate` in every configuration. Next, a waiting gang gets spare slots of other gangs if these are enough, so that no
-gang is evicted or moved. Recalling and lending spare slots follow the rules of `reclaim` and `preempt`, if the
+If a gang has lost a member, gangs that borrow its spare slots are evicted at once and without notice. The recall
+follows `allocate` in every configuration. Next, a waiting gang gets spare slots of other gangs if these are enough, so
+that no gang is evicted or moved. Recalling and lending spare slots follow the rules of `reclaim` and `preempt`, if the
 configuration names these actions.
 """
 

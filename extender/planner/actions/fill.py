@@ -288,7 +288,7 @@ def join(
     """Place optional pods next to the members of their part; return the number of placed pods.
 
     For each part without children, the function `fill` places as many pods as fit. The search ends at the first node
-    set on which a pod fits, because the members there determine the order of node sets in the next search.
+    set on which a pod fits, because the members on this node set determine the order of node sets in the next search.
     """
     for subset in session.hooks.subset_nodes.call(nodes, gang, part):
         inner = part.children or (tuple(part.units()) if part.slices else ())

@@ -1,6 +1,7 @@
 """Progress of placements that wait for victims, until the victims' capacity is free.
 
-The placement names its victims, so that another planner can continue with them. Each cycle handles the following cases:
+The placement names its victims, so that another planner can continue the evictions. Each cycle handles the following
+cases:
 
 * The capacity is free: the list of victims is removed from the placement, and its deadline begins.
 * Victims must be notified: the eviction notices are written. Notified victims are evicted once they have answered or
@@ -12,8 +13,8 @@ The placement names its victims, so that another planner can continue with them.
 
 The placement of a moved gang waits only for the gang's own members, which are evicted in favour of another gang. Such a
 placement is abandoned if the other gang no longer needs the capacity. The placement of a repair waits for the members
-until its deadline, because `repair` evicts them. While the members save a checkpoint, the repair's other victims keep
-running.
+until its deadline, because `repair` evicts these members. While the members save a checkpoint, the repair's other
+victims keep running.
 """
 
 from collections import Counter

@@ -33,7 +33,7 @@ from muster.api.muster.placement import Placement, PodSetPlacement, holds_back, 
 from muster.api.muster.reason import Reason, reason_of
 
 BINDING_S = 0.05
-"""Time for which a gang may stay incomplete, in addition for each existing member of its minimum."""
+"""Additional time for which a gang may stay incomplete, for each existing member of its minimum."""
 CHECK_INTERVAL_S = 1.0
 """Time after which an unchanged placement is checked again, because of its deadline."""
 AVOID_S = 60.0

@@ -11,8 +11,8 @@ nodes that are suspect, do not respond, or are gone:
 
 If capacity is free, `replace` and `restart` create a placement of the gang whose victims are the gang's own members, as
 for a move. The placement holds the new nodes, so the gang need not wait in its queue again. If no capacity is free,
-members on suspect nodes keep running, and members on dead nodes are evicted. With `restart`, the whole gang is then
-evicted after the grace period for gangs that have lost members.
+members on suspect nodes keep running, and members on dead nodes are evicted. A gang with the policy `restart` and dead
+members is evicted entirely after the grace period for gangs that have lost members.
 
 If all members of a restarting gang are still running, the members first get an eviction notice (`begunrepairs`).
 

@@ -1,9 +1,9 @@
 """Spare slots: capacity that a gang holds on additional nodes of its domain, for members that it may lose later.
 
 On each additional node, the gang holds as many spare slots as members would fit on the empty node. Spare slots are
-planned together with the gang's minimum, like members with additional ranks. They are therefore in the gang's domain
-and follow all rules of its pods. If spare slots do not fit, or the queue's limits do not allow them, the gang starts
-without spare slots and gets them later, when capacity is free.
+planned together with the gang's minimum, like members with additional ranks. Spare slots are therefore in the gang's
+domain and follow all rules of its pods. If spare slots do not fit, or the queue's limits do not allow them, the gang
+starts without spare slots and gets them later, when capacity is free.
 
 Spare slots are entries of the ledger (`planner.state.spareentries`), and no other gang is placed on them. A lost member
 may use any free capacity and the gang's spare slots; a used spare slot is replaced later.

@@ -61,7 +61,7 @@ def _is_completed(session: Session, gang: GangView) -> bool:
 
 
 def _given(gang: GangView, place: decisions.Place) -> Counter[str]:
-    """Return the members for which a placement provides nodes, by pod set, including members that already have one."""
+    """Return the members with nodes in a placement, by pod set, including members that already had a node."""
     whole = Counter({each.name: sum(run.count for run in each.runs) for each in place.pod_sets})
     return Counter({each.name: whole[each.name] - len(each.taken) for each in gang.pod_sets})
 

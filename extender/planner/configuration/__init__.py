@@ -1,4 +1,4 @@
-"""Interpretation of scheduler configurations: files of KAI-Scheduler and Volcano can be used unchanged, with a report.
+"""Interpretation of scheduler configurations: files of KAI-Scheduler and Volcano need no change.
 
 `known` and `knownplugins` are tables of all names in the two projects. `resolve` compares a configuration with these
 tables and with the registry of actions and plugins. `build` creates actions and plugins from a configuration, and keeps

@@ -1,7 +1,7 @@
 """Names in a configuration that do not belong to a single plugin: actions, arguments, switches and other sections.
 
-Volcano spells some switches `enable…` and others `enabled…`. KAI-Scheduler has inherited some switches from kube-batch,
-but never reads these.
+Volcano spells some switches `enable…` and others `enabled…`. KAI-Scheduler never reads some switches that it has
+inherited from kube-batch.
 """
 
 from collections.abc import Mapping

@@ -183,4 +183,4 @@ _KAI: dict[str, KnownPlugin] = {
 PLUGINS: dict[str, KnownPlugin] = _VOLCANO | {
     name: plugin.joined(_VOLCANO[name]) if name in _VOLCANO else plugin for name, plugin in _KAI.items()
 }
-"""Maps a name to the plugin. A plugin that both Volcano and KAI-Scheduler have accepts the arguments of both."""
+"""Maps a name to the plugin. A plugin of both Volcano and KAI-Scheduler accepts the arguments of both projects."""

@@ -4,8 +4,8 @@ The interpreter is CEL's own implementation in C++ (cel-expr-python); an evaluat
 Expressions that use Kubernetes' libraries for sets, lists or addresses do not compile and are unsupported; expensive
 expressions are unsupported, too.
 
-An expression depends only on the attributes and capacities that it names. Results are therefore cached by the
-expression and these values instead of by device: a thousand devices that differ only in their serial number cost one
+An expression depends only on the attributes and capacities that it names. Results are therefore cached by expression
+and attribute values instead of by device: a thousand devices that differ only in their serial number cost one
 evaluation. Expressions are written by tenants, so they must not be able to slow down the planner. Patterns are matched
 by re2 in time proportional to the text, and rejected expressions are cached.
 """

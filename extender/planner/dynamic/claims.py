@@ -151,7 +151,7 @@ class DeviceDemand:
 
     counts: tuple[tuple[DeviceKind, int], ...] = ()
     all_of: tuple[DeviceKind, ...] = ()
-    """Kinds of which the claim takes all devices of the node, at least one."""
+    """Kinds for which the claim takes all devices of the node, at least one device."""
     beside: tuple[tuple[DeviceKind, int], ...] = ()
     """Kinds and numbers of devices that must exist on the node, whether they are in use or not."""
     alike: tuple[Alike, ...] = ()

@@ -166,7 +166,7 @@ class Inventory:
         return reasons.devices.NOT_OF_ONE_NODE if any(pattern & mask for pattern in self._uncounted) else ""
 
     def class_of(self, resource: str) -> str:
-        """Return the name of the device class of an extended resource; empty if there is none."""
+        """Return the name of an extended resource's device class; empty without a class."""
         if resource.startswith(DEVICE_CLASS_RESOURCE):
             name = resource.removeprefix(DEVICE_CLASS_RESOURCE)
             return name if name in self.classes else ""
@@ -252,7 +252,7 @@ class Inventory:
         return why is not None and why.code == reasons.devices.too_many_kinds.code
 
     def _most_crowded(self, kind: DeviceKind) -> DeviceKind:
-        """Return the kind that is no longer counted in favour of `kind`, or `kind` if its namespaces have the most.
+        """Return the kind that is dropped in favour of `kind`, or `kind` if its namespaces have the most kinds.
 
         The namespaces with the most kinds lose their newest kinds, so that no namespace can use up the limit.
         """

@@ -1,4 +1,4 @@
-"""Types of what plugins return, other than numbers and arrays: causes, node sets, votes, refusals, and rules."""
+"""Types of plugins' results, other than numbers and arrays: causes, node sets, votes, refusals, and rules."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -116,14 +116,14 @@ class NodeSet:
     """An immutable set of nodes that a part of a gang may use, with their order; the hook `subset_nodes` refines it."""
 
     columns: Amounts | None = None
-    """int64 of shape (nodes of the set,); None for all nodes."""
+    """Columns of the set's nodes, int64 of shape (nodes of the set,); None for all nodes."""
     ranked: bool = False
     """True if nodes are filled in the order of the columns; False if scores determine the order."""
     along: Amounts | None = None
-    """int64 of shape (all nodes,): numbers of nodes; consecutive ranks are placed in ascending order of these numbers.
-    None for the order of node names."""
+    """Numbers of the nodes, int64 of shape (all nodes,), in ascending order of which consecutive ranks are placed; None
+    for the order of node names."""
     most: Amounts | None = None
-    """int64 of shape (all nodes,): maximum number of the part's pods per node; None for no maximum."""
+    """Maximum number of the part's pods per node, int64 of shape (all nodes,); None for no maximum."""
     most_of: bytes = b""
     """Key of the pod class to which `most` applies; empty for all pods of the part."""
     sliced: bool = False

@@ -81,7 +81,7 @@ class GpuScores(Protocol):
 
 
 class Subsets(Protocol):
-    """Node sets within `nodes`, the best first. The planner tries each node set until the whole part fits on one."""
+    """Node sets within `nodes`, the best first. The planner tries node sets until the whole part fits."""
 
     def __call__(self, nodes: NodeSet, gang: GangView, part: SlotGroup, /) -> Iterable[NodeSet]: ...
 
@@ -191,7 +191,7 @@ class Trees(Protocol):
 
 
 class Reserving(Protocol):
-    """The rules for reservations; None for the default ones."""
+    """The rules for reservations; None for the default rules."""
 
     def __call__(self) -> ReservationRules | None: ...
 

@@ -1,8 +1,9 @@
 """Labels, names and taints of all nodes as small integers, so that a condition is evaluated for all nodes at once.
 
 For each label key, an array contains a number per node that represents the node's value. A condition is evaluated once
-for each distinct value of its key, and the array maps the results to nodes. A user's condition therefore runs no Python
-code per node. The arrays are kept from cycle to cycle, and updated only for nodes that have changed.
+for each distinct value of its key, and the array maps the results to nodes. The evaluation of a user's condition
+therefore runs no Python code per node. The arrays are kept from cycle to cycle, and updated only for nodes that have
+changed.
 """
 
 import re

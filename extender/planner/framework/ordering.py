@@ -30,8 +30,8 @@ Surplus = Callable[[GangView], int]
 class Keyed:
     """A comparison function for `job_order` or `queue_order`, with an equivalent sort key.
 
-    For `job_order`, the key is computed from a gang. For `queue_order`, it is computed from a queue's name and its best
-    gang; the compared queues are siblings. The key of a queue must stay the same until its best gang or its usage
+    For `job_order`, the key is computed from a gang. For `queue_order`, the key is computed from a queue's name and its
+    best gang; the compared queues are siblings. The key of a queue must stay the same until its best gang or its usage
     changes.
     """
 

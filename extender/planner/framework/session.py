@@ -147,7 +147,7 @@ class Session(FreeCapacity):
     def forget(self) -> None:
         """Drop the plugins' functions and the reservations, once a later cycle has replaced this cycle.
 
-        The functions and reservations form a reference cycle with the session. Without this call, the session's copy of
+        The functions and reservations form a reference cycle with the session. Without `forget`, the session's copy of
         the cluster would stay in memory until the next garbage collection, which is rare.
         """
         self.hooks, self.cycle_reservations = Hooks(), None

@@ -1,4 +1,4 @@
-"""Device claims (resource.k8s.io/v1): filters nodes for reasons other than the number of devices.
+"""Filter of nodes by device claims (resource.k8s.io/v1), for reasons other than the number of devices.
 
 The session counts devices like ordinary resources (`planner.dynamic.rows`). The plugin handles missing claims, claims
 that already have devices, and shared claims. kube-scheduler's DynamicResources plugin, which allocates every device,

@@ -1,7 +1,7 @@
 """Volcano's scores of nodes: `nodeorder` (kube-scheduler's scores with weights) and `binpack`.
 
-Each of kube-scheduler's scores contributes 0 to 100 times its weight. The scores of both plugins are added, as in
-Volcano.
+Each of kube-scheduler's scores contributes 0 to 100 times its weight. The scores of nodeorder and binpack are added, as
+in Volcano.
 """
 
 from collections.abc import Callable, Mapping

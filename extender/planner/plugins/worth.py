@@ -183,7 +183,7 @@ class Mix:
         return result
 
     def _after_whole(self, left: NodeState, kind: PodKind, fits: NDArray[np.bool_], result: Scores) -> Scores:
-        """Return the worth after placing a pod without shared GPUs, or with parts of several GPUs (taken as whole)."""
+        """Return the worth after placing a pod without shared GPUs, or with parts of several GPUs, counted as whole."""
         rows = np.flatnonzero(fits & (left.unused >= kind.devices))
         part = left.at(rows)
         part.unused -= kind.devices

@@ -37,16 +37,16 @@ def claim_too_full(claim: str, used: int, most: int) -> str:
 class_missing = Sentence("device-class-missing", "device class {name} does not exist")
 
 request = "request {request!r}: {why}".format
-UNKNOWN_KIND = "this version of Muster does not know its kind"
-unknown_mode = "this version of Muster does not know its allocation mode {mode!r}".format
+UNKNOWN_KIND = "this version of Muster does not know the request's kind"
+unknown_mode = "this version of Muster does not know the allocation mode {mode!r}".format
 UNKNOWN_CONSTRAINT = "a constraint of the claim has an unknown kind"
-ALTERNATIVES = "some of its alternatives request more than one device"
-PART = "it requests a part of a device"
+ALTERNATIVES = "some alternatives request more than one device"
+PART = "the request is for a part of a device"
 alike = "{what}: devices with the same {attribute}".format
 NOT_OF_ONE_NODE = "some of these devices are parts of other devices, shared, or not on a single node"
 too_many_kinds = Sentence("device-too-many-kinds", "the gang's claims request more than {most} kinds of devices")
 
-not_understood = "its expression cannot be evaluated: {error}".format
-too_many_answers = "its expression would be evaluated for more than {most} different devices".format
-TOO_LONG = "its expression is too long or has too many loops"
-TOO_MANY_STEPS = "its expression takes too many steps"
+not_understood = "the expression cannot be evaluated: {error}".format
+too_many_answers = "the expression would be evaluated for more than {most} different devices".format
+TOO_LONG = "the expression is too long or has too many loops"
+TOO_MANY_STEPS = "the expression takes too many steps"

@@ -10,11 +10,11 @@ SHOWN_CHARS = 300
 
 excluded = Sentence("set-aside", "{why}")
 composite = (
-    "it is part of CompositePodGroup {parent}, whose groups belong together, but Muster plans each PodGroup alone: "
-    "its pods would not start together with those of the other groups. Make one PodGroup of all their pods (one of "
-    "scheduling.volcano.sh has sub-groups: subGroupPolicy), or leave them to another scheduler"
+    "the gang is part of CompositePodGroup {parent}, whose groups belong together, but Muster plans each PodGroup "
+    "alone: its pods would not start together with those of the other groups. Make one PodGroup of all their pods "
+    "(one of scheduling.volcano.sh has sub-groups: subGroupPolicy), or leave them to another scheduler"
 ).format
-composite_missing = "it is part of CompositePodGroup {parent}, which does not exist or cannot be read".format
+composite_missing = "the gang is part of CompositePodGroup {parent}, which does not exist or cannot be read".format
 same_name = (
     "PodGroup {name} of {one} and PodGroup {native} of {other} have names of the same gang; delete or rename "
     "one of the two"
@@ -30,10 +30,10 @@ TEMPLATE = "the fields of its Job's pod template that Muster reads have"
 NEXT_EPOCH = "the epoch of its next placement would be"
 over_limit = "{what} {value}; at most {limit.value} {limit.unit} are allowed".format
 asks_too_much = "pods of {pod_set} request {count} {limit.unit}, but at most {limit.value} are allowed".format
-too_many_sub_groups = "it has {count} {limit.unit} by labels; at most {limit.value} are allowed".format
+too_many_sub_groups = "the gang has {count} {limit.unit} by labels; at most {limit.value} are allowed".format
 too_many_looks = (
-    "the selectors of its subGroupPolicy are compared with too many pods: at most {limit.value} {limit.unit} are "
-    "allowed; give each policy a label in matchLabels that only its own pods have"
+    "the selectors of the gang's subGroupPolicy are compared with too many pods: at most {limit.value} {limit.unit} "
+    "are allowed; give each policy a label in matchLabels that only its own pods have"
 ).format
 crossed_slices = (
     "pods of {pod_set} are grouped by {outer} and by {inner}, but neither size divides the other; choose a slice size "
@@ -44,7 +44,7 @@ crossed_labels = (
     "within the other; remove one of the two"
 ).format
 too_many_terms = (
-    "its affinities and topology spread constraints have {count} {limit.unit}; at most {limit.value} are allowed"
+    "the gang's affinities and topology spread constraints have {count} {limit.unit}; at most {limit.value} are allowed"
 ).format
 too_many_wishes = (
     "pods of {pod_set} request {count} different topologies; at most {limit.value} {limit.unit} are allowed"

@@ -6,10 +6,10 @@ from muster.api.grammar import also, be, have, listed, many
 from muster.api.muster.reason import Reason, Sentence
 
 IS_EXTENDER_WELL = "if this persists, check that Muster's extender runs and is the leader"
-STARTS = "it starts: its members have their nodes, or get them now"
+STARTS = "the gang starts: its members have nodes or get them now"
 RUNS = "it runs"
-NOT_REPORTED = "the planner has not reported yet whether it waits"
-NOT_PLANNED = "no action of the planner's configuration has considered it"
+NOT_REPORTED = "the planner has not reported the gang's state yet"
+NOT_PLANNED = "no action of the planner's configuration has considered the gang"
 
 of_queue = Sentence("gang-of-queue", "a gang of queue {queue}")
 """Description of a gang for readers who may not see the gang's namespace."""
@@ -18,14 +18,14 @@ half_placed = (
     "only {taken} of the {wanted} pods that start together have a node; if the others get no node within "
     "{within_s:.0f} s, the planner evicts the {taken} and the gang waits as a whole"
 ).format
-starts = "it starts: placement {epoch} is being carried out, {members}".format
+starts = "the gang starts: placement {epoch} is being carried out, {members}".format
 given_up_at = "placement {epoch} is abandoned at {deadline}".format
 not_counted = "{pod_set}: not counted, kube-scheduler decides: {words}".format
 
 
 def slot_limit(slots: int) -> str:
     """The gang waits because too many slots of other gangs are starting."""
-    return f"it waits until fewer slots are placed: {many(slots, 'slot')} of other gangs {be(slots)} starting now"
+    return f"the gang waits until fewer slots are placed: {many(slots, 'slot')} of other gangs {be(slots)} starting now"
 
 
 def members(taken: int) -> str:
@@ -42,7 +42,7 @@ def runs(taken: int, running: int) -> str:
 def not_carried_out(message: str, *, again: bool) -> str:
     """The gang's placement has been abandoned; with `again`, the whole gang is planned again."""
     follows = "the gang is planned again" if again else "the members that have a node keep running"
-    return f"its placement cannot be carried out: {message}; {follows}"
+    return f"the gang's placement cannot be carried out: {message}; {follows}"
 
 
 def finished(succeeded: int, failed: int) -> str:
@@ -64,7 +64,7 @@ def failed_pods(count: int, wanted: int) -> str:
 
 def restarts(count: int, most: int) -> str:
     """A Job that may restart only a limited number of times has failed."""
-    return f"it was restarted {count} of at most {many(most, 'time')}"
+    return f"the Job was restarted {count} of at most {many(most, 'time')}"
 
 
 def lost(pods: int, nodes: str) -> str:
@@ -86,7 +86,7 @@ def awaits_room(epoch: int, there: int, victims: int, until: str, whose: Sequenc
 def can_start(where: Sequence[str], victims: int, reason: Reason) -> str:
     """The gang can start: the planner's next cycle will place it."""
     once = f", once {many(victims, 'pod')} of others {have(victims)} gone: {reason}" if victims else ""
-    return f"it can start: the planner's next cycle gives it {'; '.join(where)}{once}"
+    return f"the gang can start: the planner's next cycle gives it {'; '.join(where)}{once}"
 
 
 def without_group(phase: str, why: str, *, comes: bool) -> str:

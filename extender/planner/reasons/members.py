@@ -4,22 +4,22 @@ from collections.abc import Sequence
 
 from muster.api.grammar import have, many
 
-other_gates = "it is held by scheduling gates that are not Muster's: {gates}".format
-other_scheduler = "it belongs to the scheduler {name!r}; Muster does not place it".format
-no_gang = "it belongs to no gang and is placed by itself; {why}".format
-no_group = "its PodGroup {gang} does not exist (yet)".format
+other_gates = "the pod is held by scheduling gates that are not Muster's: {gates}".format
+other_scheduler = "the pod belongs to the scheduler {name!r}; Muster does not place it".format
+no_gang = "the pod belongs to no gang and is placed by itself; {why}".format
+no_group = "the pod's PodGroup {gang} does not exist (yet)".format
 no_native_group = (
-    "its PodGroup {group} of scheduling.k8s.io does not exist (yet), or the API server does not serve the kind, as its "
-    "feature gate GenericWorkload is off"
+    "the pod's PodGroup {group} of scheduling.k8s.io does not exist (yet), or the API server does not serve the kind, "
+    "as its feature gate GenericWorkload is off"
 ).format
-runs = "it runs on {node}".format
-hindered = "it is on {node} and does not run: {why}".format
-bound = "it is bound to {node}, and its containers are not running yet".format
-UNPINNED = "it has neither gate nor pin: the planner gives it a node when the gang has a placement"
-refused = "kube-scheduler refused it on {node} by placement {epoch}: {says}; the gang is planned again".format
+runs = "the pod runs on {node}".format
+hindered = "the pod is on {node} and does not run: {why}".format
+bound = "the pod is bound to {node}, but its containers are not running yet".format
+UNPINNED = "the pod has neither gate nor pin: the planner assigns a node when the gang has a placement"
+refused = "kube-scheduler refused the pod on {node} of placement {epoch}: {says}; the gang is planned again".format
 
-_OVER = "the planner deletes it (it never ran), and its owner creates it again"
-_PINNED = "it is pinned to {pin} by placement {epoch}, "
+_OVER = "the planner deletes the pod, which never ran, and its owner creates it again"
+_PINNED = "the pod is pinned to {pin} by placement {epoch}, "
 pin_too_new = (_PINNED + f"which does not exist (yet); if it does not appear, {_OVER}").format
 pin_too_old = (_PINNED + f"but the placement is now {{now}} ({{phase}}); {_OVER}").format
 pin_wrong = (_PINNED + f"which gives its slot {{node}}; {_OVER}").format
@@ -35,20 +35,20 @@ stage = "{count} {stage}: {slots}".format
 NODE_GONE = "is gone"
 pod_state = "{pod} {what}".format
 more_of_this_kind = "and {count} more of this kind".format
-silent = "is on {node}, which {silence}: it is unknown if it still runs".format
+silent = "is on {node}, which {silence}, so its state is unknown".format
 
 
 def gated(own: Sequence[str], others: Sequence[str]) -> str:
-    """The pod waits until its gang's gate is removed, and perhaps other gates too."""
+    """The pod waits until its gang's gate is removed, and perhaps other gates, too."""
     more = f"; then it is still held by {', '.join(others)}" if others else ""
-    return f"it waits behind the gate {' and '.join(own)} until its gang has a placement{more}"
+    return f"the pod waits behind the gate {' and '.join(own)} until its gang has a placement{more}"
 
 
 def pinned(node: str, epoch: int | None, taken: int, deadline: str) -> str:
     """kube-scheduler is trying to bind the pod to its planned node; `taken` members have a node."""
-    waits = "kube-scheduler has not bound it yet, or the bind call waits for other members"
+    waits = "kube-scheduler has not bound the pod yet, or the bind call waits for other members"
     over = f"; the placement is abandoned at {deadline}" if deadline else ""
-    return f"it is pinned to {node} by placement {epoch}; {waits} ({taken} have their node){over}"
+    return f"the pod is pinned to {node} by placement {epoch}; {waits} ({taken} have their node){over}"
 
 
 def alone(roomy: int, nodes: int, lost: str, nearest: str, says: str) -> str:
@@ -60,7 +60,7 @@ def alone(roomy: int, nodes: int, lost: str, nearest: str, says: str) -> str:
 
 def ended(phase: str, node: str, why: str) -> str:
     """The pod has succeeded or failed."""
-    return f"it has ended: {phase}" + (f" on {node}" if node else "") + (f": {why}" if why else "")
+    return f"the pod has ended: {phase}" + (f" on {node}" if node else "") + (f": {why}" if why else "")
 
 
 def deleted(since: str, node: str, silence: str, finalizers: Sequence[str]) -> str:

@@ -33,7 +33,7 @@ NOT_BOUND = "placement-not-bound"
 def not_bound(pods: int, pod: str, why: str) -> str:
     """Existing members were not bound in time; `pod` is the first of them, and `why` its problem if known."""
     hindrance = f": {why}" if why else ""
-    return f"{pods} of its pods {were(pods)} not bound in time, {pod} among them{hindrance}"
+    return f"{pods} of the gang's pods {were(pods)} not bound in time, {pod} among them{hindrance}"
 
 
 refused = Sentence("placement-refused", "kube-scheduler refused {pod} on node {node}")
@@ -45,10 +45,10 @@ gated = Sentence("placement-gated", "{pod} waits for the scheduling gate {gate},
 @worded("placement-not-evicted")
 def not_evicted(pods: int) -> str:
     """Victims have not been evicted in time."""
-    return f"{many(pods, 'pod')} that had to leave its nodes {were(pods)} not evicted in time"
+    return f"{many(pods, 'pod')} that had to leave the gang's nodes {were(pods)} not evicted in time"
 
 
-BUDGET = constant("placement-budget", "a PodDisruptionBudget forbids evicting pods that had to leave its nodes")
+BUDGET = constant("placement-budget", "a PodDisruptionBudget forbids evicting pods that had to leave the gang's nodes")
 
 
 @worded("placement-victims-stay")
@@ -58,16 +58,16 @@ def victims_stay(pod: str = "", node: str = "") -> str:
     `pod` is one of the victims (`ns/name`), or empty if the reader may not know its name.
     """
     one = f", {pod or 'one'} on node {node} among them" if node else ""
-    return f"pods that had to leave its nodes do not terminate{one}"
+    return f"pods that had to leave the gang's nodes do not terminate{one}"
 
 
-ROOM_TAKEN = constant("placement-room-taken", "other pods have taken the capacity that was freed for it")
+ROOM_TAKEN = constant("placement-room-taken", "other pods have taken the capacity that was freed for the gang")
 
 
 EVICTED = scheduling.EVICTED
 """Reason of the condition of an evicted gang."""
 
-STRAY = constant("eviction-stray", "it is pinned by a placement that has ended")
+STRAY = constant("eviction-stray", "the pod is pinned by a placement that has ended")
 _FOR_ANOTHER = "eviction-preempted", "eviction-reclaimed", "eviction-recalled", "eviction-moved"
 """Codes of evictions in favour of another gang. Owners in other namespaces may not see that gang's name; `named` adds
 the name for readers who may see it."""
@@ -110,12 +110,12 @@ incomplete = Sentence(
 
 
 def failed_there(pod: str, times: int) -> str:
-    """The gang avoids a node because one of its members failed there."""
+    """The gang avoids a node because one of its members failed on the node."""
     return f"{pod} failed there" if times == 1 else f"{pod} failed there (failure {times} of the gang on this node)"
 
 
 def planned(pods: int, nodes: Sequence[str], victims: int) -> str:
-    """The pods are planned on these nodes; victims may first have to be evicted there."""
+    """The pods are planned on these nodes; victims may first have to be evicted."""
     where = f"{many(pods, 'pod')} {be(pods)} planned on {many(len(nodes), 'node')}: {listed(nodes)}"
     return f"{where}; {many(victims, 'pod')} of others must leave these nodes first" if victims else where
 
@@ -133,13 +133,13 @@ def keeps(kept: int, wanted: int, lent: int, nodes: Sequence[str]) -> str:
     words = f"{kept} of {wanted}" if kept < wanted else str(kept)
     where = f" on {listed(nodes)}" if nodes else ""
     used = f", {lent} of them used by gangs that leave at once" if lent else ""
-    more = "; the others are taken as soon as they are free near the gang" if kept < wanted else ""
+    more = "; more are held as soon as capacity near the gang is free" if kept < wanted else ""
     return f"{words} {'spare slot is' if wanted == 1 else 'spare slots are'} kept for lost members{where}{used}{more}"
 
 
 remade = Sentence(
     "placement-remade",
-    "its nodes are held for the evicted members: the Job controller may wait for {seconds:.0f} s before it"
+    "the gang's nodes are held for the evicted members: the Job controller may wait for {seconds:.0f} s before it"
     " creates them again",
 )
 
@@ -155,12 +155,12 @@ def waits_for_victims(victims: int, until: str) -> str:
 def saved(text: str, at: str) -> str:
     """The gang has reported a checkpoint (such as `step=1200`) that was saved at this time (RFC 3339)."""
     step = text.partition("=")[2]
-    return f"its last checkpoint is {f'of step {step}, ' if step else ''}saved at {at}"
+    return f"the gang's last checkpoint was saved at {at}{f' (step {step})' if step else ''}"
 
 
-NOT_SAVED = "it has reported no checkpoint"
-NOT_NEEDED = "its nodes are no longer needed: it stays"
-STAYS = constant("placement-stays", "the gang for which it was to move no longer needs its nodes")
+NOT_SAVED = "the gang has reported no checkpoint"
+NOT_NEEDED = "the gang stays, because its nodes are no longer needed"
+STAYS = constant("placement-stays", "the gang stays, because another gang no longer needs its nodes")
 
 
 def notified(pods: int, at: str, reason: Reason) -> str:
@@ -170,7 +170,7 @@ def notified(pods: int, at: str, reason: Reason) -> str:
 
 def to_be_evicted(at: str, reason: Reason = NOTHING) -> str:
     """The gang has an eviction notice; `reason` is empty for readers who may not know it."""
-    return f"it is to be evicted at {at}, or as soon as it has answered{f': {reason}' if reason else ''}"
+    return f"the gang will be evicted at {at}, or as soon as it has answered{f': {reason}' if reason else ''}"
 
 
 def evicted(pods: int, reason: Reason) -> str:
@@ -178,7 +178,7 @@ def evicted(pods: int, reason: Reason) -> str:
     return f"{many(pods, 'pod')} {were(pods)} evicted: {reason}"
 
 
-evicted_for = "its pods were evicted for {displacer}".format
+evicted_for = "the gang's pods were evicted for {displacer}".format
 runs_again = (
     "{evicted}; its last start was at {at}; `muster history {name} -n {namespace}` shows all of its events".format
 )
@@ -195,7 +195,7 @@ def awaits_owner(pods: int, reason: Reason, kind: str, until: str = "") -> str:
     """
     makes = f"the {kind} creates" if kind else "there are"
     text = f"its {evicted(pods, reason)}; the gang waits until {makes} new pods"
-    return f"{text}, which it does by itself, by {until} at the latest (its usual back-off)" if until else text
+    return f"{text}, by {until} at the latest (the usual back-off)" if until else text
 
 
 def eviction(reason: Reason) -> str:

@@ -19,13 +19,12 @@ WORLD_ENDED = scheduling.WORLD_ENDED
 
 not_compared = constant(
     "pods-not-compared",
-    "its affinities or device claims are still being compared with the pods of the cluster",
+    "the gang's affinities or device claims are still being compared with the pods of the cluster",
 )
 
 later = constant(
     "pods-later",
-    "the gangs of its namespace have too many different shapes to try them all in one cycle; this one is tried in one "
-    "of the next cycles",
+    "the gangs of the namespace have too many different shapes for one cycle; one of the next cycles tries this gang",
 )
 
 
@@ -33,7 +32,7 @@ later = constant(
 def too_few(have: int, wanted: int) -> str:
     """Members of the gang do not exist."""
     if wanted == 1:
-        return "the pod with which it starts does not exist"
+        return "the pod that the gang needs for its start does not exist"
     return f"{have} of the {wanted} pods that start together exist"
 
 
@@ -45,7 +44,8 @@ left = Sentence(
 )
 slot_limit = Sentence(
     "pods-slot-limit",
-    "it waits until fewer slots are placed: placements of other gangs have {limit} or more slots without a bound pod",
+    "the gang waits until fewer slots are placed: placements of other gangs have {limit} or more slots without a bound "
+    "pod",
 )
 
 
@@ -53,13 +53,13 @@ slot_limit = Sentence(
 def not_created(attempts: int, until: str) -> str:
     """The gang was placed `attempts` times, and its pods were not created in time."""
     times = "once" if attempts == 1 else f"{attempts} times in a row"
-    return f"its pods were not created in time, {times}; it is placed again at {until}, or once its pods exist"
+    return f"the gang's pods were not created in time, {times}; it is placed again at {until}, or once its pods exist"
 
 
 @worded("pods-not-bound")
 def not_bound(attempts: int, until: str) -> str:
     """The gang was placed `attempts` times, and its existing pods were not bound in time."""
-    return f"its pods were not bound in time, {attempts} times in a row; it is placed again at {until}"
+    return f"the gang's pods were not bound in time, {attempts} times in a row; it is placed again at {until}"
 
 
 @worded("pods-leaving")

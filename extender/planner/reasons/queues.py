@@ -88,7 +88,7 @@ def over_user_limit(queue: str, resource: str, *, user: str, limit: int, used: i
     accounts = f"namespace {namespace} (its service accounts, and workloads without a known creator, count as one user)"
     who = accounts if kind == "system:serviceaccount" else f"user {user}"
     most, there, more = (amount_text(resource, amount) for amount in (limit, used, asked))
-    end = "it starts when other gangs of that user there end" if asked <= limit else "that never fits, so request less"
+    end = "the gang starts when other gangs of that user end" if asked <= limit else "that never fits, so request less"
     return (
         f"{who} holds {there} of {most} {resource} that queue {queue} allows per user; {more} more are requested; {end}"
     )
@@ -167,7 +167,7 @@ def no_nodes_for(queue: str, resource: str, *, limit: int, used: int, asked: int
 _NOTHING = "nothing is reclaimed for the gang, though its queue has less than it deserves:"
 NOBODY_ABOVE = constant(
     "reclaim-nobody-above",
-    f"{_NOTHING} no other queue has more than it deserves; it starts when gangs end, or if others deserve less",
+    f"{_NOTHING} no other queue has more than it deserves; the gang starts when gangs end, or if others deserve less",
 )
 OF_OTHERS = constant(
     "reclaim-of-others",
@@ -182,7 +182,7 @@ PROTECTED = constant(
 OVER_FAIR = constant(
     "reclaim-over-fair",
     f"{_NOTHING} with it the queue would have more than its fair share of a resource of which no queue deserves any; "
-    "it starts when gangs end, or if its queue has more weight",
+    "the gang starts when gangs end, or if its queue has more weight",
 )
 NOT_ENOUGH = constant(
     "reclaim-not-enough",
@@ -199,12 +199,12 @@ OVERCOMMITTED = "Overcommitted"
 """Reasons of the gang's condition, as CamelCase words."""
 
 resource_quota = Sentence(
-    "resource-quota", "ResourceQuota {quota} of its namespace leaves too little {resource} for it to start"
+    "resource-quota", "ResourceQuota {quota} of the namespace leaves too little {resource} for the gang to start"
 )
 overcommitted = Sentence(
     "queue-overcommitted",
-    "the gangs admitted before it need all {resource} that gangs may be promised, {factor:g} times the capacity of the "
-    "nodes (overcommit-factor); it is admitted when some of them have ended",
+    "the gangs admitted earlier need all {resource} that admission may promise, {factor:g} times the capacity of the "
+    "nodes (overcommit-factor); the gang is admitted when some of these gangs have ended",
 )
 
 
@@ -215,7 +215,7 @@ OVER_SHARE = constant("reservation-over-share", f"{_OWN}as it would have more th
 expired = Sentence("reservation-expired", _OWN + "for a while, as all queues have done so for {after_s:g} s")
 OVER = constant(
     "reservation-over",
-    "nothing is reserved any more: it is not the first gang of its queue, or its nodes do not accept it",
+    "nothing is reserved any more: the gang is not the first of its queue, or the nodes do not accept it",
 )
 
 
@@ -256,4 +256,4 @@ def _reserved(
 def in_the_way(reservations: Sequence[tuple[Reason | str, Sequence[str], float | None]]) -> str:
     """Reservations keep a gang from nodes with enough capacity; each is a tuple of gang, nodes and expected start."""
     parts = [f"the reservation of {gang} on {listed(nodes)}, {expected(at)}" for gang, nodes, at in reservations]
-    return f"it would run into {' and '.join(parts)}"
+    return f"the gang would run into {' and '.join(parts)}"

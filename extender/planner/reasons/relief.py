@@ -9,36 +9,37 @@ from muster.resources.vector import amount_text
 NAMED = 6
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
 
-NOTHING = "nothing has to be done: it is tried as soon as they have started"
+NOTHING = "no change is needed: the gang is tried as soon as these gangs have started"
 NOT_TRIED = "more may help: not all changes were tried, as each takes long in a cluster of this size"
-wider = "it requests a wider level than {level}, or only prefers {level}".format
-gone_node = "what is left on {node}, which is gone, is deleted by force: {force}".format
+wider = "the gang requests a wider level than {level}, or only prefers {level}".format
+gone_node = "pods left on {node}, which is gone, are force-deleted: {force}".format
 silent_node = (
-    f"{{node}} comes back; or, if it is surely off, kubectl taint node {{node}} {OUT_OF_SERVICE}, or {{force}}"
+    f"{{node}} responds again; or, if it is certainly off, kubectl taint node {{node}} {OUT_OF_SERVICE}, or {{force}}"
 ).format
 force = "kubectl delete pod {pods} -n {namespace} --grace-period=0 --force".format
 
 
 def unsuitable(lost: str) -> str:
     """No node is suitable for the gang's pods, not even an empty one."""
-    return f"nothing here: no node is suitable for its pods, even when empty: {lost}"
+    return f"nothing here: no node is suitable for the gang's pods, even when empty: {lost}"
 
 
 def nothing(lacks: Shortage) -> str:
     """The gang is larger than the cluster, and more nodes like the existing ones would not help."""
     miss = lacks.miss
     if miss is None:
-        return "nothing here: the needs of its pods are unknown"
+        return "nothing here: the needs of the gang's pods are unknown"
     size = miss.each(lacks.wanted)
     if miss.whole_nodes and size:
         needs = f"{many(lacks.wanted, 'node')} with {amount_text(miss.resource, miss.amount)} {miss.resource}"
-        return f"nothing here: it needs {needs}, and there {be(lacks.placed)} {lacks.placed}"
-    return f"nothing here: it needs room for {many(lacks.wanted, 'pod')}{size}, and there is room for {lacks.placed}"
+        return f"nothing here: the gang needs {needs}, and there {be(lacks.placed)} {lacks.placed}"
+    wanted = f"room for {many(lacks.wanted, 'pod')}{size}"
+    return f"nothing here: the gang needs {wanted}, and there is room for {lacks.placed}"
 
 
 def tolerated(taint: str, count: int) -> str:
     """Nodes have a taint that the gang's pods do not tolerate."""
-    return f"its pods tolerate the taint {taint} ({many(count, 'node')})"
+    return f"the gang's pods tolerate the taint {taint} ({many(count, 'node')})"
 
 
 def created(missing: int) -> str:
@@ -64,7 +65,7 @@ def queue(name: str, open_queues: Sequence[str], *, missing: bool) -> str:
 
 def other_queue(namespace: str, queues: Sequence[str]) -> str:
     """The queue does not accept gangs of the namespace."""
-    return f"it names a queue that is for namespace {namespace!r} ({', '.join(queues) or 'there is none'})"
+    return f"the gang names a queue that is for namespace {namespace!r} ({', '.join(queues) or 'there is none'})"
 
 
 def uncordoned(nodes: Sequence[str]) -> str:

@@ -19,7 +19,7 @@ INDEPENDENT = "its pods run alone"
 ENOUGH_WITHOUT = "the others are enough to continue"
 CAN_TAKE_BACK = "no setting requires all its members to restart together"
 static = "the ranks of {framework} start together or not at all".format
-HEALTHY = constant("repair-healthy", "its nodes are healthy again: it stays")
+HEALTHY = constant("repair-healthy", "the gang stays, because its nodes are healthy again")
 OUT_OF_SERVICE = (
     "pods there end when the node responds again, is deleted, or has the taint node.kubernetes.io/out-of-service"
 )

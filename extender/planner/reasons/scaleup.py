@@ -13,7 +13,7 @@ IN_VAIN = "ScaleUpInVain"
 
 NODES_EXIST = constant(
     "nodes-exist",
-    "free nodes would hold its pods one by one, so an autoscaler would add no nodes, and none are requested",
+    "free nodes would hold the gang's pods one by one, so autoscalers would add no nodes, and none are requested",
 )
 not_asked = Sentence("nodes-not-asked", "no nodes are requested: {why}")
 KIND_MISSING = not_asked(why="the cluster has no ProvisioningRequest (autoscaling.x-k8s.io/v1)")
@@ -32,10 +32,10 @@ in_vain = Sentence(
     "nodes-in-vain", "the gang requested nodes but could not start; its next request follows after {pause_s:g} s"
 )
 
-after_the_first = "its gang waits for nodes that do not exist yet; {pod} says why".format
+after_the_first = "the gang waits for nodes that do not exist yet; {pod} says why".format
 
-REPLACED = "another request replaces it"
-NOT_NEEDED = "its gang no longer needs it"
+REPLACED = "another request replaces this one"
+NOT_NEEDED = "the gang no longer needs the request"
 accepted = Sentence("nodes-accepted", "ProvisioningRequest {name} is accepted")
 unanswered = Sentence("nodes-unanswered", "ProvisioningRequest {name} is not accepted yet")
 provisioned = Sentence("nodes-provisioned", "ProvisioningRequest {name} is provisioned, but its nodes do not exist yet")

@@ -67,7 +67,7 @@ class NearestMiss(Struct, frozen=True, rename="camel"):
     """Nodes that have some but too little free capacity, grouped by the free amount, largest first."""
 
     def each(self, pods: int) -> str:
-        """Return the request of each of `pods` pods, e.g. ` of 8 nvidia.com/gpu each`.
+        """Return the request of each of `pods` pods, such as ` of 8 nvidia.com/gpu each`.
 
         The result is empty if the scarcest resource is `pods`, or if the cause is not a lack of capacity.
         """
@@ -100,7 +100,7 @@ class Shortage(Struct, frozen=True, rename="camel"):
     unseen: tuple[str, ...] = ()
     """Demands of the pods' device claims that Muster does not count and only kube-scheduler checks."""
     alike: tuple[str, ...] = ()
-    """Other pod sets whose pods have the same shape; their pods are counted too."""
+    """Other pod sets whose pods have the same shape; their pods are counted, too."""
     closest: Closest | None = None
     """The closest domain, if there are enough nodes but no single domain holds all pods that must be in one."""
     running: int = 0
@@ -174,7 +174,7 @@ class Shortage(Struct, frozen=True, rename="camel"):
 
     @property
     def nearest(self) -> str:
-        """The nearest miss as text; empty if unknown. It names missing capacity only if a node lacks capacity."""
+        """The nearest miss as text; empty if unknown. The text names missing capacity only if a node lacks capacity."""
         if self.miss is None:
             return ""
         lacks_room = self.roomy or not self.causes or any(each.why.code in _OF_ROOM for each in self.causes)

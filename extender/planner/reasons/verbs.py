@@ -15,8 +15,8 @@ class VerbReason(StrEnum):
     """Reason for rejecting a filter or bind call; the value is the text that kube-scheduler receives.
 
     The texts are constants: a text that changes between calls would make kube-scheduler re-queue the pod at once, again
-    and again. After an error, kube-scheduler tries again by itself. After a rejection, it tries again only when the
-    cluster changes. Therefore the extender rejects a call only if it is certain.
+    and again. After an error, kube-scheduler tries again by itself. After a rejection, kube-scheduler tries again only
+    when the cluster changes. Therefore the extender rejects a call only if it is certain.
     """
 
     NOT_LEADING = "this Muster extender does not lead (kube-scheduler tries again)"
@@ -45,7 +45,7 @@ class VerbReason(StrEnum):
     )
     QUEUE_NOT_OPEN = "the pod's queue is Closing or Closed (muster queue list shows which are open)"
     QUEUE_OF_OTHER_POOL = "the pod's queue is of another node pool (the label muster.dev/node-pool of its root queue)"
-    LIMIT_REACHED = "its creator uses all that the pod's queue allows per user, or a time window limits the queue"
+    LIMIT_REACHED = "the pod's creator uses all that the queue allows per user, or a time window limits the queue"
     QUEUE_FULL = "the pod's queue, or one above it, uses all of its capability (muster queue explain says more)"
 
     @property

@@ -1,4 +1,4 @@
-"""The last step of every cycle: requests nodes from autoscalers, for the first gang in each queue that lacks nodes.
+"""The last step of every cycle, which requests nodes from autoscalers for each queue's first gang that lacks nodes.
 
 Gangs that wait for something other than nodes (their queue, their pods, other gates) are skipped. Gangs that an
 autoscaler cannot help are also skipped. A gang whose last request failed is skipped for a while. A gang whose victims
@@ -94,8 +94,8 @@ class AskForNodes:
     def _go_through(self, session: Session, kinds: list[list[GangView]], results: _CycleResults) -> None:
         """Request nodes for the first gang of a queue that can request any; existing requests continue for `KEPT_S`.
 
-        A gang's existing request also continues beside that of a gang with more failed attempts, which may never
-        succeed.
+        A gang's existing request continues even if a gang with more failed attempts, which may never succeed, requests
+        nodes.
         """
         given, in_vain = False, 0
         queue = kinds[0] if len(kinds) == 1 else session.ordered_gangs([gang for kind in kinds for gang in kind])

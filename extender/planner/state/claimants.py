@@ -1,4 +1,4 @@
-"""Updates of nodes and pods when the devices that nodes offer or pods claim change (`planner.state.devicetable`).
+"""Updates of nodes and pods after changes of offered or claimed devices (`planner.state.devicetable`).
 
 A changed claim affects the pods that name it. Changed devices affect some nodes, or all nodes and pods if resources are
 added or removed.

@@ -163,6 +163,6 @@ class Devices:
         return tuple(sorted(int(possible[place]) for place in best[: share.devices]))
 
     def wide(self, column: int) -> int:
-        """Return the highest number of a shared device plus one."""
+        """Return one more than the highest number of a shared device."""
         used = np.flatnonzero(self.shared[column])
         return int(used[-1]) + 1 if len(used) else 0

@@ -1,7 +1,8 @@
 """Protection of a gang's pods from evictions for other gangs: annotations, the gang's own budget, PodDisruptionBudgets.
 
 A gang may not borrow capacity that cannot be reclaimed from it. Therefore a gang that may not be evicted as a whole is
-limited to what its queue deserves (`fairshare.refusals`). Victim searches use the same rules (`victims.units`).
+limited to what its queue deserves (`fairshare.refusals`). The rules of this module also apply to victim searches
+(`victims.units`).
 """
 
 from collections import defaultdict

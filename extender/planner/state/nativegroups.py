@@ -46,7 +46,8 @@ class NativeGroups:
     _of_workload: dict[str, set[str]] = field(default_factory=dict)
     """Maps a Workload to the keys of its gangs."""
     _reported: dict[str, tuple[tuple[str, str], str]] = field(default_factory=dict)
-    """Maps a gang to its oldest pod, whose scheduler makes the gang Muster's, and to the queue that this pod names."""
+    """Maps a gang to its oldest pod, whose scheduler assigns the gang to Muster, and to the queue that this pod
+    names."""
     _podless: set[str] = field(default_factory=set)
     """Keys of gangs without pods; a later group of the same name is Muster's only once it has a pod."""
 

@@ -105,7 +105,7 @@ def asked_of(
     A GPU share is added to the GPUs that the pod requests, so that queues, quotas and victim searches include it. A
     share by memory depends on the node, so it is not included (see `NodeTable.taken`). Muster's marker resources are
     left out, too, because kube-scheduler ignores them. A share that cannot be parsed is ignored for a pod on a node
-    (`taken`), whose other requests still count. For other pods, such a share raises ValueError.
+    (`taken`), whose other requests still count. An unreadable share of any other pod raises ValueError.
     """
     amounts = pod_requests(spec) if taken is None else taken
     requests = {name: amount for name, amount in amounts.items() if name not in names.MARKERS}

@@ -62,7 +62,7 @@ class PlannerState(Views):
         """Update a pod of any scheduler; return True if the planner may have something to decide.
 
         The result is False for a new member that is pinned according to its placement, and for a pod that keeps running
-        on its node. It is also False for a pod that another scheduler binds.
+        on its node. The result is also False for a pod that another scheduler binds.
         """
         if new is None:
             if old is not None:

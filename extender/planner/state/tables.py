@@ -31,7 +31,7 @@ class Volumes:
 
 
 class Tables:
-    """Tables of objects by name. Changes that may affect the suitable nodes of pods increase a version of `nodes`."""
+    """Tables of objects by name. Changes that may affect the suitable nodes of pods increase a version in `nodes`."""
 
     def __init__(self, nodes: NodeTable) -> None:
         self.nodes = nodes

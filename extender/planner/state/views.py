@@ -186,7 +186,7 @@ class Views(Tables):
         return gang is not None and gang.started
 
     def some_done(self, key: str) -> bool:
-        """Return True if the gang's Job has recorded members that have succeeded, whose pods may be gone."""
+        """Return True if the gang's Job has recorded that members have succeeded; their pods may be gone."""
         return self._gangs.some_done(key)
 
     def placement_of(self, key: str) -> Placement | None:

@@ -70,9 +70,9 @@ def best_first(
 ) -> Iterator[int]:
     """Yield domains of a level that hold the pods, sorted by `order`; `fits` excludes some domains.
 
-    In `order`, None sorts domains by the number of pods that they hold, tightest first. A function sorts domains by the
-    sum of its amounts, smallest first. With the profile least-free, domains that hold all pods are not preferred. With
-    the profile balanced, domains with larger equal shares come first.
+    In `order`, None sorts domains by the number of pods that they hold, tightest first. A function in `order` sorts
+    domains by the sum of its amounts, smallest first. With the profile least-free, domains that hold all pods are not
+    preferred. With the profile balanced, domains with larger equal shares come first.
     """
     counts = held(wanted, level)
     found = np.flatnonzero(fits & (counts >= wanted.least))

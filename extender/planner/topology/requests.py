@@ -164,7 +164,7 @@ def _layers(pod_set: PodSetView, partitions: tuple[Slices, ...], slices: tuple[S
 def by_labels(pods: list[PodRecord], policies: list[SubGroupPolicy]) -> Iterator[SubGroup]:
     """Yield the sub-groups of these policies; a policy is compared only with pods that have its required label.
 
-    The cost is proportional to the result and not to policies times pods, because one user can choose both numbers.
+    The cost is proportional to the result instead of policies times pods, because one user can choose both numbers.
     Raises LimitError if the comparison would take too long, because many policies require no label or a label that all
     pods have.
     """

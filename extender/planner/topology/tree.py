@@ -5,7 +5,7 @@ domain in a level has -1 in that level and all levels below; gangs without a top
 
 HyperNode trees need not be balanced. The levels of a HyperNode tree are the tiers in use, the highest first. At the
 level of tier t, a node's domain is its topmost HyperNode ancestor whose tier is at most t, as Volcano interprets
-highestTierAllowed. One HyperNode may therefore be a domain of several levels, which does not violate the nesting.
+highestTierAllowed. One HyperNode may therefore be a domain of several nested levels.
 """
 
 from dataclasses import dataclass, field

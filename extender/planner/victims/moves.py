@@ -26,9 +26,9 @@ from extender.planner.victims.solver import Search, scenario_of, trial
 from extender.planner.victims.units import EvictableUnit
 
 TRIALS = 32
-"""Maximum number of candidates of steps 1 and 2."""
+"""Maximum number of tested candidates in steps 1 and 2 of the search for moves."""
 CHAINS = 16
-"""Maximum number of candidates of step 3, before step 4."""
+"""Maximum number of tested candidates in step 3 of the search for moves, before step 4."""
 CONSIDERED = 128
 """Maximum number of bundles whose freed capacity is counted, and maximum number of combinations of bundles on one
 node."""

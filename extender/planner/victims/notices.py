@@ -91,9 +91,9 @@ def due(notices: dict[str, Notice], staying: Victims, now: float) -> Victims:
     """Return the victims to evict now, among those that have not been evicted yet.
 
     A gang with a notice is evicted once it has answered or the notice is over. If the gang has already fallen below its
-    minimum, its other members are evicted at once, because they cannot make progress. The answer of such a gang may be
-    lost together with the members that reported it. A gang without a notice is evicted last, when all notified gangs
-    have ended or may be evicted, because capacity that is freed earlier would stay idle.
+    minimum, its other members are evicted at once, because they cannot make progress. The answer of a gang may be lost
+    together with the members that reported it. A gang without a notice is evicted last, when all notified gangs have
+    ended or may be evicted, because capacity that is freed earlier would stay idle.
     """
     of_gangs: dict[str, bool] = {}
     running = set()

@@ -84,7 +84,7 @@ def test_who_stays_is_told_so_and_its_answer_is_forgotten(world: VictimsWorld) -
     assert (condition.status, condition.reason) == ("False", "Withdrawn")
     assert not told.keys() & pod.metadata.annotations.keys()
     assert counted("withdrawn") == before + 1
-    assert process.events == ["low EvictionWithdrawn: its nodes are no longer needed: it stays"] * 2
+    assert process.events == ["low EvictionWithdrawn: the gang stays, because its nodes are no longer needed"] * 2
 
 
 @pytest.mark.parametrize("outcome", ["answered", "silent", ""])

@@ -60,11 +60,14 @@ def test_a_victim_reads_when_it_leaves_for_whom_and_why() -> None:
     assert found["low"].reason == "leaves at 14:57:10Z for Job urgent (reclaim)"
     assert (
         found["low"].message
-        == f"it is to be evicted at {UNTIL}, or as soon as it has answered, for Job urgent (reclaim)"
+        == f"the gang will be evicted at {UNTIL}, or as soon as it has answered, for Job urgent (reclaim)"
     )
     assert found["urgent"].state == "Starting"
     assert found["urgent"].reason == "waits until Job low leaves, at 14:57:10Z at the latest"
-    assert found["urgent"].message == f"it has its nodes, and waits until Job low leaves them, at {UNTIL} at the latest"
+    assert (
+        found["urgent"].message
+        == f"the gang has its nodes, and waits until Job low leaves them, at {UNTIL} at the latest"
+    )
 
 
 def test_without_the_placement_the_queue_is_named() -> None:
@@ -92,5 +95,8 @@ def test_a_gang_that_waits_after_its_eviction_names_who_displaced_it() -> None:
     """In the sentence, unless it names the eviction already; not once it runs again."""
     by = msgspec.structs.replace(placed(victims=()), status=PlacementStatus(made_room=["ns/low"]))
     found = by_name(groups=[group("low", "Inqueue"), GROUPS[1]], pods=[], placements=[by])
-    assert found["low"].message == "its pods were evicted for Job ns/urgent; the planner has not processed it yet"
+    assert (
+        found["low"].message
+        == "the gang's pods were evicted for Job ns/urgent; the planner has not processed the gang yet"
+    )
     assert "evicted" not in by_name(groups=GROUPS, pods=[pod("low")], placements=[by])["low"].message

@@ -323,7 +323,7 @@ REFUSED = {"p": (1e10, "exceeded quota: q")}
     (plain(), {"refusals": REFUSED}, "Waiting", "its pods cannot be created: exceeded quota: q"),
     (plain(), {}, "Waiting", "its pods do not exist yet"),
     (plain(status={"active": 4}), {}, "Waiting", "its gang does not exist yet"),
-    (plain(parallelism=0), {}, "Waiting", "its parallelism is 0"),
+    (plain(parallelism=0), {}, "Waiting", "the Job's parallelism is 0"),
     (plain(status={"conditions": [ENDED]}), {}, "Failed", "deadline"),
     (plain(labels={}, annotations={QUEUE: "q"}), {}, "Waiting", NO_LABEL),
     (plain(labels={}, annotations={QUEUE: "q"}, status={"ready": 4}), {}, "Running", NO_LABEL),

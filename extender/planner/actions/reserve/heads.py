@@ -82,7 +82,7 @@ class HeadReservations:
         """Return the UIDs of the gangs for which a failed search for a reservation may be repeated.
 
         If more queues have waiting gangs than one cycle can search for, at most half of the cycle's searches are
-        repeated ones.
+        repetitions.
         """
         searched = self._searched
         few = len({gang.queue for gang in gangs}) <= SEARCHES_A_CYCLE
@@ -93,7 +93,7 @@ class HeadReservations:
         )
 
     def _load(self, gangs: Sequence[GangView]) -> None:
-        """Load the reservations from the gangs' placements, and keep the first one of each queue."""
+        """Load the reservations from the gangs' placements, and keep the first reservation of each queue."""
         reserved = [gang for gang in gangs if _has_reserved_status(gang) and not gang.taken]
         for gang in self._session.ordered_gangs(reserved) if reserved else ():
             full = gang.queue in self._live or self._full()
@@ -138,7 +138,7 @@ class HeadReservations:
         Yields a key of the capacity that the gang must leave free; equal keys mean equal capacity.
 
         A started gang that lacks members may use all free capacity, because its running members make no progress
-        without the missing ones. Independent pods are never such gangs.
+        without the missing ones. Independent pods always respect the reservations.
         """
         reserved = None if gang.started and not growth and not gang.independent else self.left_by(gang)
         self._session.reserved = reserved

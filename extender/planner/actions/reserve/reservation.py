@@ -230,7 +230,7 @@ def _too_little(session: Session, ask: Ask) -> bool:
 
 
 def _need(session: Session, operations: list[Operation]) -> tuple[NDArray[np.int64], Amounts]:
-    """Return the columns of these slots' nodes, and the resources that the slots need there."""
+    """Return the columns of these slots' nodes, and the resources that the slots need on each node."""
     columns = np.unique(np.array([operation.column for operation in operations], dtype=np.int64))
     need = np.zeros((session.snapshot.free.shape[0], len(columns)), dtype=np.int64)
     for operation in operations:
@@ -282,7 +282,7 @@ def _within_share(session: Session, queue: str, need: Amounts) -> bool:
 
 
 def _waits_for_its_own(session: Session, reservation: Reservation) -> bool:
-    """Return True if some node of the reservation cannot hold the head together with its own queue's usage there."""
+    """Return True if some node of the reservation cannot hold the head together with the usage of the head's queue."""
     columns, snapshot = reservation.columns, session.snapshot
     own = used_by_queue(snapshot, reservation.gang.queue)[:, columns]
     return bool((reservation.need > snapshot.allocatable[:, columns] - own)[np.nonzero(reservation.need)].any())

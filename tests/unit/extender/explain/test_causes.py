@@ -102,7 +102,7 @@ def everything_cordoned(world: ExplainWorld) -> None:
     words=("room is missing for 3 pods of 8 nvidia.com/gpu each: 1 fits now",),
     lost=(("has the taint dedicated=x", 2),),
     nearest="2 more nodes with 8 free nvidia.com/gpu are needed",
-    helps=("its pods tolerate the taint dedicated=x (2 nodes)", "2 more nodes like node-0 join"),
+    helps=("the gang's pods tolerate the taint dedicated=x (2 nodes)", "2 more nodes like node-0 join"),
 )
 def tainted(world: ExplainWorld) -> None:
     """One free node, two with a taint."""
@@ -142,7 +142,7 @@ def selected_by_a_label_of_no_node(world: ExplainWorld) -> None:
 @CASES(
     "no-room",
     lost=(("does not match the node affinity", 4),),
-    helps=("nothing here: no node is suitable for its pods, even when empty: 4 do not match the node affinity",),
+    helps=("nothing here: no node is suitable for the gang's pods, even when empty: 4 do not match the node affinity",),
 )
 def affine(world: ExplainWorld) -> None:
     """Required node affinity matches no node."""
@@ -191,7 +191,7 @@ def queue_closed(world: ExplainWorld) -> None:
 @CASES(
     "queue-not-for-namespace",
     words=("namespace ns may not use queue 'theirs': queue 'theirs' is for namespaces with team=vision",),
-    helps=("it names a queue that is for namespace 'ns' (default)",),
+    helps=("the gang names a queue that is for namespace 'ns' (default)",),
 )
 def queue_not_for_namespace(world: ExplainWorld) -> None:
     """Nothing else is wrong; the labels of the namespace are not known."""

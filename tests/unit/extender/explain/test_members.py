@@ -65,7 +65,7 @@ def test_a_gang_whose_containers_do_not_start_does_not_run(reason: str, kind: st
     assert (report.cause, report.summary) == ("members-hindered", summary)
     assert report.details == [f"a-worker-{rank} on node-{rank}: {told.partition(': ')[2]}" for rank in range(2)]
     pod = world.pod_report("a-worker-0")
-    assert (pod.cause, pod.summary) == ("hindered", f"it is on node-0 and does not run: {told.partition(': ')[2]}")
+    assert (pod.cause, pod.summary) == ("hindered", f"the pod is on node-0 and does not run: {told.partition(': ')[2]}")
 
 
 def test_one_container_that_crashes_does_not_hide_the_others() -> None:
@@ -88,7 +88,7 @@ def test_a_refused_pod_has_failed_and_is_not_missing(reason: str) -> None:
     assert (workers.bound, workers.failed, workers.missing) == (3, 1, 0)
     assert f"a-worker-3 on node-3: {reason}: no" in report.details
     pod = world.pod_report("a-worker-3")
-    assert (pod.cause, pod.summary) == ("failed", f"it has ended: Failed on node-3: {reason}: no")
+    assert (pod.cause, pod.summary) == ("failed", f"the pod has ended: Failed on node-3: {reason}: no")
 
 
 def test_a_pod_that_a_dead_node_keeps_is_not_missing() -> None:
@@ -106,7 +106,7 @@ def test_a_pod_that_a_dead_node_keeps_is_not_missing() -> None:
     assert report.details == [f"a-worker-3 {told}, so no kubelet confirms the pod's end"]
     [frees] = report.relief
     assert frees.sentence == (
-        "node-3 comes back; or, if it is surely off, "
+        "node-3 responds again; or, if it is certainly off, "
         "kubectl taint node node-3 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute, "
         "or kubectl delete pod a-worker-3 -n ns --grace-period=0 --force"
     )
@@ -137,7 +137,7 @@ def test_a_pod_on_a_dead_node_that_nobody_deletes_yet() -> None:
     assert world.gang_report("a").cause == "members-lost"
     pod = world.pod_report("a-worker-3")
     assert pod.cause == "lost"
-    assert pod.summary == f"it is on node-3, which has not been Ready since {DIED}: it is unknown if it still runs"
+    assert pod.summary == f"the pod is on node-3, which has not been Ready since {DIED}, so its state is unknown"
 
 
 def test_a_pod_whose_node_is_gone() -> None:
@@ -147,7 +147,7 @@ def test_a_pod_whose_node_is_gone() -> None:
     world.state.on_node(world.state.nodes.nodes[world.state.nodes.index["node-3"]], None)
     deleted(world, key, 3)
     [frees] = world.gang_report("a").relief
-    assert frees.sentence.startswith("what is left on node-3, which is gone, is deleted by force: kubectl delete pod")
+    assert frees.sentence.startswith("pods left on node-3, which is gone, are force-deleted: kubectl delete pod")
 
 
 def test_a_pod_that_goes_slowly_on_a_good_node() -> None:
@@ -254,7 +254,7 @@ def test_a_failed_job_without_a_gang() -> None:
     job.status.state.phase, job.status.state.message, job.status.retry_count = "Failed", "pod a-0 failed", 3
     report = world.explain("a", "job")
     assert (report.cause, report.summary) == ("failed", "it failed: pod a-0 failed")
-    assert report.details == ["it was restarted 2 of at most 2 times"]
+    assert report.details == ["the Job was restarted 2 of at most 2 times"]
     job.status.retry_count = 0
     assert world.explain("a", "job").details == []
     job.status.state.phase = "Terminated"

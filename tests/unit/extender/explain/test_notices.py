@@ -39,8 +39,8 @@ def test_a_victim_reads_for_whom_until_when_and_what_it_has_saved() -> None:
     report = world.gang_report("low")
     assert report.cause == "running"
     assert report.summary.endswith(
-        f"; it is to be evicted at {until}, or as soon as it has answered: preempted by Job high of priority 10 in "
-        f"queue default; its last checkpoint is of step 1200, saved at {saved}"
+        f"; the gang will be evicted at {until}, or as soon as it has answered: preempted by Job high of priority 10 "
+        f"in queue default; the gang's last checkpoint was saved at {saved} (step 1200)"
     )
 
 
@@ -51,8 +51,8 @@ def test_who_may_not_see_the_other_gang_reads_until_when() -> None:
     dump = world.dump()
     dump.objects["placements.muster.dev"] = []
     dump.unread = frozenset({"placements.muster.dev"})
-    evicted = f"; it is to be evicted at {until}, or as soon as it has answered"
-    assert report_of(dump, "low").summary.endswith(f"{evicted}; it has reported no checkpoint")
+    evicted = f"; the gang will be evicted at {until}, or as soon as it has answered"
+    assert report_of(dump, "low").summary.endswith(f"{evicted}; the gang has reported no checkpoint")
 
 
 def test_who_waits_reads_how_long_at_most() -> None:

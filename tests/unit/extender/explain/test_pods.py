@@ -78,7 +78,7 @@ CASES = {
     "wrong pin": Case(lambda world: start(world, pin="node-1", epoch=1), "wrong-pin", ("gives its slot node-0",)),
     "refused": Case(lambda world: start(world, pin="node-0", epoch=1, refused=True), "refused",
                     ("kube-scheduler refused it on node-0",)),
-    "running": Case(lambda world: start(world, node="node-0", phase="Running"), "running", ("it runs on node-0",)),
+    "running": Case(lambda world: start(world, node="node-0", phase="Running"), "running", ("the pod runs on node-0",)),
     "bound": Case(lambda world: start(world, node="node-0"), "bound", ("it is bound to node-0",)),
     "finished": Case(lambda world: start(world, node="node-0", phase="Succeeded"), "finished",
                      ("Succeeded on node-0",)),

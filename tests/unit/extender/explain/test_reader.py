@@ -21,7 +21,7 @@ REFUSED = queues.refusal(queues.OVER_CAPABILITY, "secret", "cpu", limit=1000, us
     (placements.reclaimed("secret"), f"reclaimed by queue {HIDDEN} for a gang of that queue"),
     (placements.reclaimed("open"), "reclaimed by queue open for a gang of that queue"),
     (queues.in_the_way([(THEIRS, ["n1"], None)]),
-     f"it would run into the reservation of a gang of queue {HIDDEN} on n1, at a time that is not known"),
+     f"the gang would run into the reservation of a gang of queue {HIDDEN} on n1, at a time that is not known"),
     (quoted(text="Job zz/secret is in the way"), str(UNTOLD)),
     (placements.preempted(1, "open").also(quoted(text="secret")), f"{placements.preempted(1, 'open')}; {UNTOLD}"),
 ])  # fmt: skip

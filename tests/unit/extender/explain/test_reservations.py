@@ -54,9 +54,8 @@ def test_who_is_held_back_is_told_by_whose_reservation_and_where() -> None:
     """The nodes with room that are kept are a cause of their own."""
     world = reserved()
     report = world.gang_report("long")
-    assert report.summary.endswith(
-        "it would run into the reservation of Job ns/big on node-2, node-3, expected at " + format_time(world.now + 99)
-    )
+    expected = f"the reservation of Job ns/big on node-2, node-3, expected at {format_time(world.now + 99)}"
+    assert report.summary.endswith(f"the gang would run into {expected}")
     causes = {cause.words: cause.nodes for cause in report.shortage.causes}
     assert causes == {"too little nvidia.com/gpu": 2, "reserved for Job ns/big": 2}
 

@@ -111,7 +111,7 @@ def test_a_gang_that_waits_for_room_again_names_who_displaced_it() -> None:
     world.gang("a", {"worker": (8, GPU1)})
     assert not world.gang_report("a").details
     world.change(placement, status={"made_room": ["ns/other", "ns/a"]})
-    assert world.gang_report("a").details == ["its pods were evicted for Job ns/b"]
+    assert world.gang_report("a").details == ["the gang's pods were evicted for Job ns/b"]
 
 
 def test_evictions_never_cause_a_failure_by_backoff_limit() -> None:
@@ -138,7 +138,7 @@ def test_a_gang_that_runs_again_names_who_displaced_it() -> None:
     world.change(own, status={"phase": "Bound", "started": True, "started_at": at})
     [detail] = world.gang_report("a").details
     assert detail == (
-        f"its pods were evicted for Job ns/b; its last start was at {at}; "
+        f"the gang's pods were evicted for Job ns/b; its last start was at {at}; "
         "`muster history a -n ns` shows all of its events"
     )
 

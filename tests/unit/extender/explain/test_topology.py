@@ -28,7 +28,7 @@ def test_the_closest_domain_and_what_would_have_to_go() -> None:
     assert "3 pods must be in one domain of level rack; r0, the closest of 2, has room for 2: 1 short" in report.summary
     assert [each.names for each in report.relief if each.kind == "ends"] == [("ns/one",)]
     [wider] = [each.sentence for each in report.relief if each.kind == "wider"]
-    assert wider == "it requests a wider level than rack, or only prefers rack"
+    assert wider == "the gang requests a wider level than rack, or only prefers rack"
 
 
 def test_what_can_never_be() -> None:

@@ -68,8 +68,8 @@ def test_who_may_see_the_gang_gets_its_name() -> None:
     """The name is in the reason within the reason, and in nothing else of it."""
     found = named(stored(written(EVICTED), str(EVICTED)), "Job a gang")
     assert str(found) == (
-        "its 2 pods were evicted: preempted by Job a gang of priority 10 in queue default; its last checkpoint is of "
-        f"step 7, saved at {AT}; the gang waits until the Job creates new pods"
+        "its 2 pods were evicted: preempted by Job a gang of priority 10 in queue default; the gang's last "
+        f"checkpoint was saved at {AT} (step 7); the gang waits until the Job creates new pods"
     )
     assert named(quoted(text="by a gang"), "Job a") == quoted(text="by a gang")
     told = preempted(10, "default", "Job mine")

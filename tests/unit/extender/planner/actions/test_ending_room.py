@@ -137,7 +137,7 @@ def test_a_victim_that_does_not_end_is_given_up_and_named(namespace: str) -> Non
     name = f"ns/{victim}" if namespace == "ns" else "one"
     assert (
         close.message
-        == f"pods that had to leave its nodes do not terminate, {name} on node node-{victim[3]} among them"
+        == f"pods that had to leave the gang's nodes do not terminate, {name} on node node-{victim[3]} among them"
     )
     world.close(session)
     world.now += 11

@@ -197,7 +197,7 @@ def test_the_podgroup_answers_too() -> None:
     assert len(victims(session)) == 2
     [waits] = of(session, Unschedulable)
     assert waits.message.startswith("its 2 pods were evicted: preempted by Job high of priority 10 in queue default; ")
-    assert f"its last checkpoint is of step 7, saved at {format_time(NOW)}" in waits.message
+    assert f"the gang's last checkpoint was saved at {format_time(NOW)} (step 7)" in waits.message
 
 
 def test_victims_without_a_notice_go_last() -> None:

@@ -68,7 +68,7 @@ def test_no_pod_is_evicted_for_a_while_after_a_failed_eviction(ahead_s: float, *
 
 
 @pytest.mark.parametrize(("kind", "failed", "ends"), [
-    ("batch/v1", True, ", which it does by itself, by 2027-01-15T08:10:00Z at the latest (its usual back-off)"),
+    ("batch/v1", True, ", by 2027-01-15T08:10:00Z at the latest (the usual back-off)"),
     ("batch/v1", False, ""),
     ("x/v1", True, ""),
 ])  # fmt: skip

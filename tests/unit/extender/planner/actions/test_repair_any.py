@@ -141,7 +141,7 @@ def test_a_repair_whose_eviction_was_refused_is_tried_again() -> None:
     assert (again.gang.key, again.epoch) == (key, place.epoch)
     world.now += 61
     [close] = of(world.session(world.progress, world.repair), decisions.ClosePlacement)
-    assert close.message == "1 pod that had to leave its nodes was not evicted in time"
+    assert close.message == "1 pod that had to leave the gang's nodes was not evicted in time"
 
 
 def test_an_ended_member_comes_again_near_to_the_others() -> None:

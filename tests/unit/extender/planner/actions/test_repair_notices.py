@@ -123,7 +123,7 @@ def test_a_gang_whose_nodes_are_healthy_again_stays() -> None:
     world.node("node-1")
     session = world.cycle(10)
     close = only(session, decisions.ClosePlacement)
-    assert (close.phase, close.message) == ("Bound", "its nodes are healthy again: it stays")
+    assert (close.phase, close.message) == ("Bound", "the gang stays, because its nodes are healthy again")
     assert evicted(session) == []
     assert len(of(world.cycle(), decisions.WithdrawNotice)) == 3
     assert world.told() == set()
@@ -178,7 +178,7 @@ def test_nobody_goes_any_more_once_its_placement_is_given_up() -> None:
     world.hurt()
     session = world.cycle(NOTICE_S + 1_000)
     message = only(session, decisions.ClosePlacement).message
-    assert message == "3 pods that had to leave its nodes were not evicted in time"
+    assert message == "3 pods that had to leave the gang's nodes were not evicted in time"
     assert evicted(session) == []
 
 

@@ -45,7 +45,7 @@ def test_who_ends_before_runs_on_the_reserved_nodes_and_who_does_not_waits_and_s
     text = world.message("long")
     assert world.started == {"old", "short"}
     assert "reserved for a gang of queue default" in text
-    assert "it would run into the reservation of a gang of queue default on " in text
+    assert "the gang would run into the reservation of a gang of queue default on " in text
     assert "ns/" not in text
     assert "expected at 2027-01-15T" in text
     began = world.runs["ns/old"].started or 0

@@ -69,7 +69,7 @@ def test_its_own_queue_leaves_the_room_free_all_the_same() -> None:
     """Else small ones of the queue would starve it."""
     world = waits_for_its_own()
     world.submit("small", 1, lasts_s=1000, queue="mine")
-    assert "it would run into the reservation of a gang of queue mine" in world.message("small")
+    assert "the gang would run into the reservation of a gang of queue mine" in world.message("small")
     assert world.until_started("ns/all", 200)
 
 

@@ -72,8 +72,8 @@ def test_who_is_of_another_namespace_reads_the_queue_only() -> None:
 
 
 @pytest.mark.parametrize(("whole_nodes", "words"), [
-    (True, "nothing here: it needs 9 nodes with 8 nvidia.com/gpu, and there are 8"),
-    (False, "nothing here: it needs room for 9 pods of 8 nvidia.com/gpu each, and there is room for 8"),
+    (True, "nothing here: the gang needs 9 nodes with 8 nvidia.com/gpu, and there are 8"),
+    (False, "nothing here: the gang needs room for 9 pods of 8 nvidia.com/gpu each, and there is room for 8"),
 ])  # fmt: skip
 def test_a_gang_that_can_never_start_is_told_so(words: str, *, whole_nodes: bool) -> None:
     """That others start first would not help it."""

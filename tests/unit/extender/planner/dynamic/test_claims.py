@@ -35,13 +35,13 @@ DEMANDS: dict[str, tuple[dict[str, Any], DeviceDemand]] = {
     "two ways": (asks(either(exactly(), exactly("nic"))),
                  DeviceDemand(((DeviceKind((DeviceAlternative("gpu"), DeviceAlternative("nic"))), 1),))),
     "ways of more than one": (asks(either(exactly(), exactly("nic", 2))),
-                              DeviceDemand(unseen=(R0 + "some of its alternatives request more than one device",))),
+                              DeviceDemand(unseen=(R0 + "some alternatives request more than one device",))),
     "a way of a part": (asks(either(exactly(), exactly(capacity={}), exactly(capacity={"requests": {}}))),
-                        DeviceDemand(unseen=(R0 + "it requests a part of a device",))),
+                        DeviceDemand(unseen=(R0 + "the request is for a part of a device",))),
     "no way": (asks({"firstAvailable": []}, exactly()),
-               DeviceDemand(((GPU, 1),), unseen=(R0 + "this version of Muster does not know its kind",))),
+               DeviceDemand(((GPU, 1),), unseen=(R0 + "this version of Muster does not know the request's kind",))),
     "a mode": (asks(exactly(allocationMode="Some")),
-               DeviceDemand(unseen=(R0 + "this version of Muster does not know its allocation mode 'Some'",))),
+               DeviceDemand(unseen=(R0 + "this version of Muster does not know the allocation mode 'Some'",))),
     "the usual mode": (asks(exactly(allocationMode="ExactCount")), DeviceDemand(((GPU, 1),))),
     "alike": (asks(exactly(), exactly("nic"), constraints=[SAME_RAIL]),
               DeviceDemand(((LIKE_GPU, 1), (LIKE_NIC, 1)), alike=(Alike("example.com/rail", (LIKE_GPU, LIKE_NIC)),))),
@@ -66,7 +66,7 @@ def test_requests_beyond_the_longest_expressions_are_left_to_kube_scheduler() ->
     long = exactly("nic", 1, "true || " * 800, "true || " * 800)
     demand = demand_of(msgspec.convert(asks(exactly(), long, exactly()), ResourceClaimSpec))
     assert demand.counts == ((GPU, 1),)
-    why = "its expression is too long or has too many loops"
+    why = "the expression is too long or has too many loops"
     assert demand.unseen == tuple(f"request 'r{number}': {why}" for number in (1, 2))
 
 

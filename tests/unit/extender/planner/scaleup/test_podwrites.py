@@ -80,7 +80,7 @@ def test_the_minimum_asks_and_is_gated_again_when_the_turn_is_over() -> None:
     talk = Talk()
     key = talk.gang("g", 3)
     said = talk.speak(talk.says(key, "no room", {"w": 2}))
-    more = "its gang waits for nodes that do not exist yet; g-w-0 says why"
+    more = "the gang waits for nodes that do not exist yet; g-w-0 says why"
     assert said == [("g-w-0", True, "no room"), ("g-w-1", True, more)]
     assert not talk.world.view(key).pods[0].refused
     assert talk.speak(talk.says(key, "no room")) == [("g-w-0", False, "no room"), ("g-w-1", False, "")]
