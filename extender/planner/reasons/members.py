@@ -40,7 +40,7 @@ silent = "is on {node}, which {silence}, so its state is unknown".format
 
 def gated(own: Sequence[str], others: Sequence[str]) -> str:
     """The pod waits until its gang's gate is removed, and perhaps other gates, too."""
-    more = f"; then it is still held by {', '.join(others)}" if others else ""
+    more = f"; after that, the pod is still held by {', '.join(others)}" if others else ""
     return f"the pod waits behind the gate {' and '.join(own)} until its gang has a placement{more}"
 
 

@@ -81,4 +81,4 @@ def world_ended(ended: int) -> str:
 def gated(pods: Sequence[str], gates: Collection[str]) -> str:
     """Pods wait for scheduling gates other than Muster's."""
     which = f"the scheduling {'gate' if len(gates) == 1 else 'gates'} {', '.join(gates)}"
-    return f"{len(pods)} of its pods {verb(len(pods), 'wait')} for {which}, not Muster's: {listed(pods)}"
+    return f"{listed(pods)} {verb(len(pods), 'wait')} for {which}, not Muster's"

@@ -88,7 +88,11 @@ def over_user_limit(queue: str, resource: str, *, user: str, limit: int, used: i
     accounts = f"namespace {namespace} (its service accounts, and workloads without a known creator, count as one user)"
     who = accounts if kind == "system:serviceaccount" else f"user {user}"
     most, there, more = (amount_text(resource, amount) for amount in (limit, used, asked))
-    end = "the gang starts when other gangs of that user end" if asked <= limit else "that never fits, so request less"
+    end = (
+        "the gang starts when other gangs of that user end"
+        if asked <= limit
+        else "the request never fits, so request less"
+    )
     return (
         f"{who} holds {there} of {most} {resource} that queue {queue} allows per user; {more} more are requested; {end}"
     )

@@ -28,7 +28,7 @@ def test_a_gang_is_not_placed_before_all_gates_of_others_are_gone() -> None:
     assert [place.gang.key for place in of(session, decisions.Place)] == ["ns/b"]
     [waits] = of(session, decisions.Unschedulable)
     assert (waits.gang.key, waits.reason) == (key, "SchedulingGated")
-    assert waits.message == f"1 of its pods waits for the scheduling gate {OTHER}, not Muster's: a-worker-1"
+    assert waits.message == f"a-worker-1 waits for the scheduling gate {OTHER}, not Muster's"
 
 
 def test_it_is_placed_when_they_are_gone() -> None:

@@ -473,4 +473,4 @@ def test_a_gang_larger_than_its_limit_is_told_so() -> None:
             "never fit; request less, or raise its capability"
         ),
     )
-    assert told["hers"][1].endswith("17 more are requested; that never fits, so request less")
+    assert told["hers"][1].endswith("17 more are requested; the request never fits, so request less")
