@@ -55,7 +55,7 @@ def train_job_row(train_job: TrainJob, pods: Sequence[Pod] = ()) -> GangRow:
 
 
 def plain_job_rows(job: IndexedJob, namespace: Namespace | None, refusals: plainjobs.Refusals) -> Iterator[GangRow]:
-    """Yield the row of a batch/v1 Job without a gang, if Muster manages the Job or the user expects so."""
+    """Yield the row of a batch/v1 Job without a gang, if Muster manages the Job or the Job refers to Muster."""
     queue = plainjobs.queue_of(job, namespace)
     if queue or plainjobs.means_muster(job):
         state = plainjobs.state(job, managed=bool(queue))
