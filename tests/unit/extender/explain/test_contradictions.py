@@ -94,4 +94,4 @@ def test_a_missing_podgroup_is_its_owners() -> None:
     world = ExplainWorld().nodes(1)
     owner = OwnerReference(api_version="batch/v1", kind="Job", name="fit", uid="u-fit", controller=True)
     world.pod("ns/podgroup-u-fit", "worker", 0, GPU8, owner_references=[owner])
-    assert world.pod_report("podgroup-u-fit-worker-0").summary == "its PodGroup of Job fit does not exist (yet)"
+    assert world.pod_report("podgroup-u-fit-worker-0").summary == "the pod's PodGroup of Job fit does not exist (yet)"
