@@ -112,7 +112,7 @@ def test_a_pod_that_a_dead_node_keeps_is_not_missing() -> None:
     )
     pod = world.pod_report("a-worker-3")
     assert pod.cause == "terminating"
-    assert pod.summary.startswith(f"it {told}")
+    assert pod.summary.startswith(f"the pod {told}")
     assert pod.gang.relief == report.relief
     assert any(line.text == "worker: 3 bound, 1 being deleted" for line in lines_of(report, world.now))
 

@@ -48,8 +48,8 @@ def test_no_user_has_more_than_the_queue_allows_each() -> None:
     assert waiting(session)["b"] == (
         "UserOverLimit",
         (
-            "user alice holds 16 of 16 nvidia.com/gpu that queue team allows per user; 8 more are requested; it starts "
-            "when other gangs of that user there end"
+            "user alice holds 16 of 16 nvidia.com/gpu that queue team allows per user; 8 more are requested; "
+            "the gang starts when other gangs of that user end"
         ),
     )
 
