@@ -91,7 +91,7 @@ def wants_pods(job: IndexedJob) -> bool:
 
 def not_managed(job: IndexedJob) -> str:
     """Return why Muster does not place the pods of a Job, although the Job has a label or annotation of Muster."""
-    what = f"the Job has no label {names.QUEUE}, so Muster does not place its pods"
+    what = f"it has no label {names.QUEUE}, so Muster does not place its pods"
     wrong = f" (there is only an annotation {names.QUEUE}, and annotations have no effect on this)"
     return what + (wrong if names.QUEUE in {**job.metadata.annotations, **_template(job).annotations} else "")
 
