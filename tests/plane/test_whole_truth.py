@@ -130,9 +130,7 @@ def test_what_has_no_pods_is_visible(
     assert "muster release held" in row["reason"]
     assert f"it is suspended (held): `muster release held -n {namespace}` starts it" in explained("held")
     assert f"it is suspended (held): `muster release fit -n {namespace}` starts it" in explained("fit")
-    assert said("astray")["message"].startswith(
-        "the Job has no label muster.dev/queue, so Muster does not place its pods"
-    )
+    assert said("astray")["message"].startswith("it has no label muster.dev/queue, so Muster does not place its pods")
     assert "metadata.annotations[muster.dev/queue]" in explained("astray")
     quota = {"metadata": {"name": "few"}, "spec": {"hard": {"count/pods": "1"}}}
     client.create(QUOTAS, quota, namespace)
