@@ -108,10 +108,14 @@ def wait_for(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, T],
             raise _ended(where) from error
         raise
     try:
-        while not concurrent.futures.wait([answer], _POLL_S).done:
-            if loop.is_closed():
-                raise _ended(where)
-        return answer.result()
+        while True:
+            try:
+                return answer.result(_POLL_S)  # `concurrent.futures.wait` would take a fifth of the whole call
+            except TimeoutError:
+                if answer.done():  # the call itself has raised it, or has ended just now
+                    return answer.result()
+                if loop.is_closed():
+                    raise _ended(where) from None
     except concurrent.futures.CancelledError as error:
         raise _ended(where) from error
     finally:

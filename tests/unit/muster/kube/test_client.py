@@ -193,3 +193,39 @@ def test_a_loop_that_ends_ends_what_waits_for_it() -> None:
 
     uvloop.run(story()).join(LONGEST_S)
     assert len(errors) == 1
+
+
+def test_a_call_that_ends_late_or_with_a_timeout_is_heard() -> None:
+    """However often its thread looks whether the loop still runs, and whatever the call itself raises."""
+    released = threading.Event()
+
+    async def call() -> str:
+        await asyncio.to_thread(released.wait, LONGEST_S)
+        raise TimeoutError("of its own")
+
+    looks: list[bool] = []
+
+    class Watched(asyncio.SelectorEventLoop):
+        def is_closed(self) -> bool:
+            if threading.current_thread() is thread:
+                looks.append(True)
+                released.set()
+            return super().is_closed()
+
+    def ask() -> None:
+        with pytest.raises(TimeoutError, match="of its own"):
+            loop.wait_for(running, call(), "a call")
+        ended.append(True)
+
+    ended: list[bool] = []
+    running, thread = Watched(), threading.Thread(target=ask)
+
+    async def story() -> None:
+        thread.start()
+        await asyncio.to_thread(thread.join, LONGEST_S)
+
+    running.run_until_complete(story())
+    running.run_until_complete(running.shutdown_default_executor())
+    running.close()
+    assert looks
+    assert ended
