@@ -19,7 +19,7 @@ _SHOWN_CHARS = 12
 
 
 class UnreadableError(ValueError):
-    """A certificate or its key cannot be read; the message names it, and never quotes its content."""
+    """Error for a certificate or key that cannot be read; the message contains its name, and never its content."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -131,7 +131,7 @@ class Pair:
 
     @classmethod
     def read(cls, cert_pem: bytes, key_pem: bytes) -> Self:
-        """Return the pair; UnreadableError names the invalid part, or reports that the two do not match."""
+        """Return a certificate with its key; an UnreadableError names the invalid part, or reports a mismatch."""
         certificate = Certificate.read(cert_pem)
         try:
             key = serialization.load_pem_private_key(key_pem, password=None)

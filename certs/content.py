@@ -1,8 +1,8 @@
 """The content of the Secret with Muster's certificates: its format, and its problems as sentences for users.
 
 ================  ====================================================================================================
-`ca.crt`          every trusted authority: the signing one, the next one, and old ones of which a
-                  replica may still show a certificate. The webhook configurations get it as `caBundle`
+`ca.crt`          all trusted authorities: the current one, the next one, and old ones that signed a certificate
+                  which a replica may still present; also the `caBundle` of the webhook configurations
 `issuer.crt/key`  the authority that signs now
 `next.crt/key`    the authority that will sign as soon as every API server trusts it; usually there is none
 `<name>.crt/key`  the certificates in use, each under its name; `tls` is the webhook's
@@ -25,9 +25,9 @@ NEXT: Final = "next"
 SERVING: Final = "tls"
 """Name of the webhook's certificate in the Secret: tls.crt and tls.key."""
 REPORTS: Final = "reports"
-"""The name of the certificate of the TrainJobs' status server."""
+"""Name of the certificate of the TrainJobs' status server."""
 WEB: Final = "web"
-"""The name of the certificate of the page."""
+"""Name of the certificate of the web page."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def read(
     return Content(
         issuer=issuer,
         coming=coming,
-        trusted=tuple(dict.fromkeys([*signing, *trusted])),  # a bundle that lost one of them gets it back
+        trusted=tuple(dict.fromkeys([*signing, *trusted])),  # signers that the bundle lacks are added
         leaves={name: pair for name in leaves if (pair := found[name])},
         request=annotations.get(names.ROTATE, ""),
         ours=labels.get(names.MANAGED_BY) == names.MANAGER or not any(data.values()),
@@ -87,7 +87,7 @@ def data_of(content: Content) -> dict[str, bytes | None]:
 
 
 def annotations_of(content: Content) -> dict[str, str | None]:
-    """Return the annotations of the Secret that has this content; one with the value None is to be removed."""
+    """Return the annotations of the Secret that has this content; an annotation with value None is to be removed."""
     return {names.ROTATE: content.request or None}
 
 
@@ -126,7 +126,7 @@ def problems(
         return ["the Secret does not exist"]
     foreign = (
         "the Secret belongs to another issuer, so it is not written: set certIssuer: external, "
-        "or delete it, or name another one"
+        "or delete the Secret, or configure another one"
     )
     return [
         *content.faults,

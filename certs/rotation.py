@@ -3,9 +3,9 @@
 Authorities change in this order, so that every API server always trusts the certificates of every replica:
 
 1. `NewAuthority`: the next authority is in the Secret, and is added to every caBundle next to the old one.
-2. `Issue`: once every caBundle has contained it for `trust_wait_s`, the authority signs new certificates in the Secret.
-   Before that, an API server may not have loaded the change.
-3. `Drop`: an old authority is removed when it has signed no certificate in the Secret for `load_wait_s`. By then, every
+2. `Issue`: once every caBundle has contained it for `trust_wait_s`, so that every API server has loaded the change, the
+   authority signs new certificates in the Secret.
+3. `Drop`: an old authority is removed when it has signed no certificate in the Secret for `load_wait_s`, so that every
    replica has loaded the new certificates.
 
 There are two clocks, because one of them may jump: the API server's time decides validity, which the API server checks,
@@ -50,7 +50,7 @@ class Terms:
 class Situation:
     """Input of a decision besides the Secret and the caBundles.
 
-    Its maps have a time in seconds by the fingerprint of a certificate; a missing entry counts as 0.
+    The maps have a time in seconds by the fingerprint of a certificate; a missing entry counts as 0.
     """
 
     now_s: float
@@ -104,7 +104,7 @@ def next_step(content: Content | None, bundles: Bundles, at: Situation) -> Step 
     if not content.ours:
         return None
     if content.request and content.request not in REQUESTS:
-        return Refuse(f"{content.request!r} is not a valid request; valid are {', '.join(REQUESTS)}")
+        return Refuse(f"{content.request!r} is not a valid request; valid requests are {', '.join(REQUESTS)}")
     if why := _why_new_authority(content, at.now_s):
         return NewAuthority(why)
     issue = _issue(content, bundles, at)
@@ -117,9 +117,9 @@ def _why_new_authority(content: Content, now_s: float) -> str:
     if signer is None:
         return "there was none"
     if not signer.certificate.valid_at(now_s):
-        return "the present one is not valid at this time"
+        return "the present authority is not valid at this time"
     if signer.certificate.due_s <= now_s:
-        return "the present one has used two thirds of its lifetime"
+        return "the present authority has used two thirds of its lifetime"
     requested = content.coming is None and content.request == "authority"
     return "it was requested" if requested else ""
 
@@ -152,13 +152,13 @@ def _why_new(content: Content, wanted: WantedCertificate, issuer: Certificate, n
         return "there was none"
     certificate = pair.certificate
     if not certificate.valid_at(now_s):
-        return "the present one is not valid at this time"
+        return "the present certificate is not valid at this time"
     if certificate.names != wanted.names:
         return "the present certificate is for other names"
     if not certificate.signed_by(issuer):
         return "the present certificate was signed by another authority"
     if certificate.due_s <= now_s and certificate.ends_s + 1 < ends_s:  # a new one must end later
-        return "the present one has used two thirds of its lifetime"
+        return "the present certificate has used two thirds of its lifetime"
     return "it was requested" if content.request == "serving" else ""
 
 

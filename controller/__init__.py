@@ -1,12 +1,12 @@
 """The controller: runs Jobs, JobFlows, CronJobs and TrainJobs, and creates the PodGroup of every gang.
 
-A folder for each kind of object: `job`, `flow`, `cron`, `trainjob`, `queues`, `gangs`; `certificates` manages the
+Each kind of object has a folder: `job`, `flow`, `cron`, `trainjob`, `queues`, `gangs`; `certificates` manages the
 certificates of Muster's own servers. `kit` contains the building blocks of a controller: a worker over keys, caches and
 handlers. `app` connects all controllers, and `main` is the process with its lease. Decisions are pure functions in
-`rules`, or in the package `certs`. The other modules read caches (`caches` has the shared ones, and recent writes that
-they do not contain yet) and call the API server (`live` reads single objects directly).
+`rules`, or in the package `certs`. The other modules read caches and call the API server; `caches` has the shared
+caches and recent writes, and `live` reads single objects directly.
 
 If the controller is killed at any point, it reaches the same result after a restart. Every intent is written to the
 object before it is carried out, and every name is deterministic. The package must not import the webhook or the
-extender. Start with `app.Controller`, then `job.rules.policies`.
+extender. Start reading with `app.Controller`, then `job.rules.policies`.
 """

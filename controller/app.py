@@ -1,4 +1,4 @@
-"""The whole controller: caches, which a standby also has, and handlers and workers, which run in the leader."""
+"""The whole controller: caches, which run in every replica, and handlers and workers, which run only in the leader."""
 
 import threading
 import time

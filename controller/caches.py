@@ -1,8 +1,8 @@
 """Caches that several controllers share, with their indexes, and the objects that this process wrote last.
 
-The recent writes are recorded because a pass right after a write must not use the state before it. A complete pod takes
-about 10 KiB, and a cluster may have 50,000 of them. Cached pods therefore lack their environment variables, commands
-and affinity. Of their volumes, they only contain the names of the Secret and the ConfigMap that
+Recent writes are recorded, so that a pass right after a write does not use the state before the write. A complete pod
+takes about 10 KiB, and a cluster may have 50,000 of them. Cached pods therefore lack their environment variables,
+commands and affinity. Of a pod's volumes, the cache only contains the names of the Secret and the ConfigMap that
 `controller.gangs.rendezvous` creates.
 """
 
@@ -40,7 +40,7 @@ from muster.workloads.table import gang_of, group_name
 T = TypeVar("T", bound=Object)
 V = TypeVar("V")
 _MOST_SHARED_BYTES = 4096
-"""Maximum total size of the values that cached objects share: 16 MiB as text."""
+"""Maximum size, as JSON, of a value that cached objects share; all 4096 shared values together take at most 16 MiB."""
 JOB_INDEX: Final = "job"
 """Index of the pod store: the Job that the pod belongs to (`JobRef.entry`)."""
 GROUP_INDEX: Final = "group"

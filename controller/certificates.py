@@ -1,4 +1,4 @@
-"""The controller of one Secret of certificates and of the caBundles that trust them; `certs.rotation` decides.
+"""The controller of the Secret with the certificates and of the caBundles that trust them; `certs.rotation` decides.
 
 Each pass only uses the caches, and each write names the version of the object that was read. If another client or
 process has written in the meantime, the write fails and the pass is repeated. The process may be killed at any time.
@@ -77,7 +77,7 @@ class CertificateOptions:
 
 
 class Keeper(KeyController):
-    """Worker that manages the Secret of certificates, which is in this namespace, and the caBundles.
+    """Worker that manages the caBundles and the Secret with the certificates, which is in `namespace`.
 
     `wall_s` returns the current time, by default the API server's.
     """
@@ -228,7 +228,7 @@ class Keeper(KeyController):
     def _write_certificates(
         self, secret: CertificateSecret | None, content: Content | None, bundles: _Bundles, at: Situation
     ) -> bool:
-        """Take all possible steps in one write; return False if there were no steps."""
+        """Carry out all steps of the rotation that are due in one write; return False if no step is due."""
         after, steps = all_steps(content, [bundle for webhooks in bundles.values() for bundle in webhooks], at)
         if after is None or not steps:
             return False
@@ -310,6 +310,6 @@ def event_of(step: Step, after: Content) -> tuple[Literal["Normal", "Warning"], 
             return "Normal", "CertificateIssued", f"{who} by {by}: {step.why}"
         case rotation.Drop():
             gone = ", ".join(each.subject for each in step.authorities)
-            return "Normal", "AuthorityDropped", f"{gone}: no replica shows a certificate of it any more"
+            return "Normal", "AuthorityDropped", f"{gone}: no replica uses a certificate that this authority signed"
         case rotation.Refuse():
             return "Warning", "RotationRefused", step.why

@@ -165,7 +165,7 @@ class ControllerProcess:
 
 
 def _report_server(client: Client, options: ControllerOptions) -> ReportServer | None:
-    """Return the server to which trainers report their progress, if there is a port."""
+    """Return the server to which trainers report their progress, if its port is set."""
     settings = options.settings
     if not settings.report_port:
         return None

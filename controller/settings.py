@@ -88,7 +88,8 @@ class ControllerSettings(Settings, frozen=True, kw_only=True):
     native_pod_groups: bool = True
     """Whether to publish gangs as native PodGroups (scheduling.k8s.io), if the API server serves this kind, and to name
     them in pods of Volcano Jobs (docs/native-podgroups.md). Preemption in other profiles then evicts a gang as a whole
-    or not at all. The webhook must have the same value. Not for a kube-scheduler that also serves other pods."""
+    or not at all. The webhook must have the same value. Disable the setting if Muster's kube-scheduler also
+    schedules other pods."""
     traces_endpoint: str = ""
     """URL of a collector for OTLP over HTTP, e.g. http://collector.observability.svc:4318, which gets a trace for each
     gang (docs/operations.md). Requires `muster[tracing]`. If empty, the variable OTEL_EXPORTER_OTLP_ENDPOINT is used;
@@ -105,7 +106,7 @@ class ControllerSettings(Settings, frozen=True, kw_only=True):
             "reportCaFile": self.report_ca_file,
         }
         if self.report_port and (missing := [name for name, value in reports.items() if not value]):
-            yield f"reportPort: it needs {', '.join(missing)}"
+            yield f"reportPort: it requires {', '.join(missing)}"
         if self.cert_secret and self.cert_issuer == "own" and not self.cert_dns_name:
             yield "certDnsName: name the webhook, e.g. muster-webhook.muster-system.svc"
         yield from _life("certLifetime", self.cert_lifetime)
@@ -119,9 +120,9 @@ def _life(name: str, text: str) -> Iterator[str]:
         yield f"{name}: {error}"
         return
     if life_s < _SHORTEST_S:
-        yield f"{name}: at least six hours (6h), because only the last third is left for the renewal"
+        yield f"{name}: must be at least six hours (6h), because only the last third is left for the renewal"
     if life_s > _LONGEST_S:
-        yield f"{name}: at most a hundred years (876000h)"
+        yield f"{name}: must be at most a hundred years (876000h)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Queues and runtimes that an installation ships: each leader applies them once, and keeps what users have changed.
+"""Queues and runtimes that an installation ships: each leader applies them once, and keeps the changes of users.
 
 During the installation of the chart, the kinds and the webhook do not exist yet, so the leader retries until the
 objects are accepted.
@@ -85,7 +85,7 @@ class Shipped(KeyController):
         try:
             self._client.apply(resource, manifest, force=False)
         except Conflict as conflict:
-            log.info("changed by another client, and not changed", object=key, why=str(conflict))
+            log.info("object kept, because another client has changed it", object=key, why=str(conflict))
         except Refused as error:
             REFUSED.labels(key).set(1)
             if self._lease:  # an object that always exists

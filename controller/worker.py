@@ -3,9 +3,9 @@
 Namespaces alternate: the work of one tenant delays the others by one pass at most. A long pass calls
 `queue.others_wait` in between, and leaves the rest for a later pass.
 
-If a webhook does not answer, a single key is retried, and the others follow once it succeeds. During installation,
-Muster's own webhook waits for the certificate that the controller creates. The wait is logged once, and all other keys
-wait.
+If a webhook does not answer, a single key is retried; all other keys wait until this key succeeds, and the wait is
+logged once. During installation, for example, Muster's own webhook waits for the certificate that the controller
+creates.
 """
 
 import threading
@@ -62,7 +62,7 @@ class Unanswered:
     def failed(self, key: str, error: Exception) -> float | None:
         """Record a failed pass; return the seconds until its retry, or None if no webhook caused the failure.
 
-        The result is 0 for a key that waits until the retried key succeeds; `passed` then returns the waiting key.
+        Return 0 for a key that waits for the success of the retried key; `passed` then returns the waiting key.
         """
         webhook = silent_webhook(error) if isinstance(error, APIError) else ""
         if not webhook:
@@ -135,7 +135,7 @@ class Worker:
             thread.start()
 
     def stop(self, timeout_s: float = 5.0) -> None:
-        """Let the passes under way finish, and end the threads."""
+        """Wait until the running passes have finished, and end the threads."""
         self.queue.shut_down()
         for thread in self._threads:
             if thread.is_alive():

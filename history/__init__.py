@@ -4,8 +4,9 @@ One process records the state of the API; the web page and the command line read
 `muster` and `gangs`, but never the webhook, the extender or the controller: it only relies on API objects.
 
 `recorder` watches and commits. Each observation of an object (`observations`) changes the `entries`: `gangruns` handles
-whole gangs, `members` pods; `groups` and `pods` read the objects. `model` has the rows, `schema` and `migrations/` the
-tables, `store` SQLite and PostgreSQL, `retain` drops the details of old days. `integral` computes usage over time from
-the data of `spans`. `read` and `usage` answer queries, each for a `Scope`. `answers` defines the queries of the web
-page and the commands. `tally` and `publish` publish the usage of queues. Start with `model`, then `entries`.
+whole gangs, and `members` handles pods; `groups` and `pods` read the objects. `model` defines the rows, and `schema`
+and `migrations/` define the tables. `store` opens SQLite or PostgreSQL, and `retain` drops the details of old days.
+`integral` computes usage over time from the data of `spans`. `read` and `usage` answer queries, each for a `Scope`.
+`answers` defines the queries of the web page and the commands. `tally` and `publish` publish the usage of queues. Start
+reading with `model`, then `entries`.
 """

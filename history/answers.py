@@ -25,7 +25,7 @@ SILENT_AFTER_S: Final = 60.0
 takes."""
 NO_GANGS: Final = "later events of gangs are missing; the recorder reads them at its start, as far as they still exist"
 NO_USAGE: Final = "later requests and usage of gangs are not included yet"
-NO_BUDGETS: Final = "budgets do not include later usage here; the planner includes the usage of its current gangs"
+NO_BUDGETS: Final = "the budgets shown do not include later usage; the planner includes the usage of its current gangs"
 """Notes for users on the data that is missing while the recorder is down: in lists of gangs, in usage, and in
 budgets."""
 

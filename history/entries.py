@@ -31,7 +31,7 @@ from muster.api.muster.checkpoint import checkpoint_of
 from muster.resources.vector import Vector
 
 REMEMBERED: Final = 200_000
-"""Number of ended pods and PodGroups to remember, so that late observations do not open them again."""
+"""Number of ended pods and PodGroups whose UIDs are kept, so that late observations do not open them again."""
 _USER_CHARS: Final = 512
 UID_CHARS: Final = 63
 """Maximum number of characters of a UID in the store."""
@@ -54,7 +54,8 @@ class Entries:
         self.closed: OrderedDict[str, None] = OrderedDict()
         """UIDs of the most recently ended pods and PodGroups."""
         self.asked: OrderedDict[str, tuple[int, str]] = OrderedDict()
-        """Minimum and PriorityClass of the last PodGroup of gangs whose PodGroup was deleted most recently."""
+        """Maps a gang to the minimum and PriorityClass of its last PodGroup; only for the most recently deleted
+        PodGroups."""
         self.jobs: dict[str, tuple[int, int, str]] = {}
         """Maps the namespace and UID of a Volcano Job to its last seen version, restarts and phase."""
         self.members: dict[str, tuple[str, Vector]] = {}
@@ -113,7 +114,7 @@ class Entries:
     def begin(self, gang: RecordedGang, uid: str, group: str, created: int, queue: str, *, asks: str = "") -> GangRun:
         """Start a run of a gang in a queue, at the time of its submission.
 
-        `asks` describes what else the gang requests, for the text of the event.
+        `asks` describes the gang's other requests, for the text of the event.
         """
         run = GangRun(uid=uid, gang=gang.id, submitted=created, queue=queue, user=gang.user)
         run.seen.minimum, run.seen.priority_class = self.asked.pop(gang.id, (0, ""))
@@ -207,13 +208,13 @@ class Entries:
             self.changes.summed.add(key)
 
     def remember(self, uid: str) -> None:
-        """Remember that a pod or a PodGroup has ended."""
+        """Record that a pod or a PodGroup has ended."""
         self.closed[uid] = None
         if len(self.closed) > REMEMBERED:
             self.closed.popitem(last=False)
 
     def keep_asked(self, run: GangRun) -> None:
-        """Remember the minimum and PriorityClass of a deleted PodGroup, for the next run of its gang."""
+        """Keep the minimum and PriorityClass of a deleted PodGroup for the next run of its gang."""
         self.asked[run.gang] = run.seen.minimum, run.seen.priority_class
         if len(self.asked) > REMEMBERED:
             self.asked.popitem(last=False)

@@ -59,7 +59,7 @@ def queue_of(group: PodGroup) -> str:
 
 
 def asks(group: PodGroup) -> str:
-    """Return the text about the class and the minimum of a new PodGroup, after the name of its queue."""
+    """Return the text about a new PodGroup's PriorityClass and minimum, to be shown after the name of its queue."""
     name, least = clean(group.spec.priority_class_name, NAME_CHARS), group.spec.min_member
     together = f"; {least} members start together" if least > 1 else ""
     return f" with class {name}{together}" if name else together

@@ -1,9 +1,9 @@
 """Limits of the rows that are stored per namespace in an hour, and of the events per gang.
 
-One further row contains the number of events that were not stored. Gangs, runs and members beyond the limit are
+If events of a gang were not stored, a further row contains their number. Gangs, runs and members beyond the limit are
 aggregated into the usage of their day once they are deleted (`history.folding`).
 
-Without these limits, a tenant could cause so many events that they fill the store that all users share.
+Without the hourly limits, a tenant could cause so many events that they fill the store that all users share.
 """
 
 from collections import Counter
@@ -73,7 +73,7 @@ class HourlyLimit:
         rows = [
             GangEventRow(
                 gang=gang, run=run, epoch=0, what=What.MORE, subject=began, at=at,
-                text=f"{count} more events of this hour are not kept one by one",
+                text=f"{count} more events of this hour are not stored individually",
             )
             for gang, (run, at, count) in self._more.items()
         ]  # fmt: skip

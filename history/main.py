@@ -65,8 +65,7 @@ class RecorderProcess:
         self._recorder = HistoryRecorder(client, store, settings, budgeted=self._queues.resources, **publishing)
         REGISTRY.register(UsageCounters(self._recorder))
         DURABLE.set(settings.durable and settings.url() != MEMORY)
-        # The name of the pod, and nothing more: a container that starts again in its pod goes on at once, and a pod
-        # never runs two of them.
+        # Only the name of the pod: a container that restarts in its pod continues at once, and a pod never runs two.
         self._elector = Elector(
             client,
             settings.lease_namespace,
@@ -107,7 +106,7 @@ class RecorderProcess:
         return 0
 
     def _record(self) -> None:
-        """Record; after a crash, the next process continues where this one had stopped writing."""
+        """Run the recorder; after a crash, the next process continues where this process had stopped writing."""
         try:
             self._queues.start()
             self._recorder.run()

@@ -122,7 +122,7 @@ def _run_of_pod(entries: Entries, pod: RecordedPod, moment: ObservationTime) -> 
 def _without_group(entries: Entries, pod: RecordedPod, key: str, moment: ObservationTime) -> GangRun:
     """Return the run of a pod whose PodGroup was never observed.
 
-    Pods of the same owner and queue share a run; a pod without an owner has its own.
+    Pods of the same owner and queue share a run; a pod without an owner has a run of its own.
     """
     meta, owner, queue = pod.metadata, pod.metadata.controller, pods.queue_of(pod)
     identity = f"{meta.namespace}/{clean(owner.uid, UID_CHARS) if owner else meta.uid}"
@@ -183,7 +183,7 @@ def _close(entries: Entries, holding: Holding, end: Ended) -> None:
             news = _of_member(what, holding, end)
             if _is_first(run, news):
                 entries.happens(run, news)
-            known = run.seen.failure  # a deletion may have been by the owner, which wanted fewer pods
+            known = run.seen.failure  # the owner may have deleted the pod, to have fewer pods
             deleted = known.endswith(pods.DELETED) and what is What.FAILED_MEMBER
             order = end.failed_at, natural(holding.name)
             earlier = what is What.FAILED_MEMBER and order < (run.seen.failed_at, natural(known.partition(" ")[0]))

@@ -44,7 +44,7 @@ _SHAPES: Final = 4096
 def vector_of(text: str) -> Vector:
     """Parse amounts from JSON.
 
-    Equal texts give the same object, which callers must not change.
+    For equal texts, the result is the same object, which callers must not change.
     """
     return _VECTOR.decode(text)
 
@@ -146,8 +146,8 @@ class LastSeen(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Namespace and name of the run's PodGroup."""
     group_version: int = 0
     placement_version: int = 0
-    """The last seen resource versions of the PodGroup and the placement. Older versions are ignored; a list may contain
-    them after a watch has reported newer ones."""
+    """The last seen resource versions of the PodGroup and the placement. Older versions, which a list may contain after
+    a watch has reported newer ones, are ignored."""
     epoch: int = 0
     phase: PlacementPhase | Literal[""] = ""
     started_at: str = ""
@@ -158,9 +158,10 @@ class LastSeen(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Number of members that start together; 0 until the number is known."""
     priority_class: str = ""
     failure: str = ""
-    """Text about the first member that has failed since the last placement was planned; it begins with its name."""
+    """Text about the first member that has failed since the last placement was planned; it begins with the member's
+    name."""
     failed_at: str = ""
-    """Time of this failure, which decides with the name which failure is the first; empty for a deleted member."""
+    """Time of the first failure; of two failures at the same time, the name decides. Empty for a deleted member."""
     evicted_at: str = ""
     together: dict[What, int] = {}
     """Maps a kind of event that is recorded once per placement to the epoch of its last event."""
@@ -177,7 +178,7 @@ class LastSeen(msgspec.Struct, kw_only=True, omit_defaults=True):
 class Charge(msgspec.Struct, kw_only=True):
     """Queue and user charged for a period, fixed at its start.
 
-    A move to another queue only affects the time after it.
+    A move to another queue only affects the time after the move.
     """
 
     queue: str = ""
@@ -270,14 +271,14 @@ class RowChanges(msgspec.Struct):
     gang_events: list[GangEventRow] = []
     gaps: list[OutageRow] = []
     summed: set[str] = set()
-    """Keys of rows whose objects were deleted. These rows are aggregated after the changes were written."""
+    """Keys of rows whose objects were deleted, which are aggregated after the changes were written."""
 
     def __bool__(self) -> bool:
         return bool(self.gangs or self.runs or self.holdings or self.gang_events or self.gaps or self.summed)
 
 
 class Scope(msgspec.Struct, frozen=True):
-    """The namespaces whose gangs a caller may see; None: all namespaces."""
+    """The namespaces whose gangs a caller may see; None means all namespaces."""
 
     namespaces: frozenset[str] | None = None
     born: frozenset[tuple[str, int]] = frozenset()

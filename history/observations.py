@@ -1,6 +1,6 @@
 """Observations of objects that reflectors report: their kinds, their processing, and their queue.
 
-An observation carries its time, because the queue may be long.
+An observation contains its time, because the queue may be long.
 """
 
 import time
@@ -28,11 +28,11 @@ from muster.kube.reflector import Reflector
 log = structlog.get_logger(__name__)
 
 KINDS: Final[tuple[Resource[Any], ...]] = (RECORDED_JOBS, POD_GROUPS, PLACEMENTS, RECORDED_PODS)
-"""Recorded kinds, in the order in which complete lists are processed: kinds to which others refer come first."""
+"""Recorded kinds, in the order in which complete lists are processed: kinds to which others refer are first."""
 
 
 WAIT_S: Final = 10.0
-"""Maximum time to wait for the list of nodes. The recorder can do without it (nodes only limit charges), because the
+"""Maximum time to wait for the list of nodes. The recorder also works without the list, which only limits charges: the
 role in earlier charts has no right to list nodes."""
 
 
@@ -145,7 +145,7 @@ class ObservationFeed:
 def _identity(kind: Resource[Any]) -> Callable[[Any], Any]:
     """Return a function that removes all but the identity of an object.
 
-    The cache needs no more, because the entries contain the rest.
+    The cache stores nothing else, because the entries contain the other fields.
     """
 
     def keep(obj: Any) -> Any:

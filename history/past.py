@@ -26,12 +26,12 @@ from muster.kube.errors import APIError, Gone
 log = structlog.get_logger(__name__)
 
 _WATCH_S: Final = 1
-"""Timeout in seconds of a watch that reads past changes; such events arrive at once."""
+"""Timeout in seconds of a watch that reads past changes, which arrive at once."""
 _ROUNDS: Final = 20
 
 
 class Past(NamedTuple):
-    """Changes since the previous recorder stopped, in the order in which the API server made them."""
+    """Changes since the previous recorder stopped, in the API server's order."""
 
     observations: list[Observation]
     forgotten: tuple[str, ...]
@@ -133,7 +133,7 @@ def known_of(entries: Entries) -> KnownObjects:
 def close_unlisted(entries: Entries, known: KnownObjects, listed: Sequence[Observation], since: int, now: int) -> int:
     """Record the end of objects that no longer exist; return the number of members among them.
 
-    These objects ended at some time between `since` and `now`.
+    The objects have ended at an unknown time between `since` and `now`.
     """
     there: dict[str, set[str]] = defaultdict(set)
     for observation in listed:
@@ -154,7 +154,7 @@ def gap_text(*, missing: bool) -> str:
     """Return a text for users about a time without a recorder: which data of this time is missing or inexact."""
     known = "the events of this time were read later: no event is missing, and times are exact to the second"
     forgotten = (
-        "the API server had forgotten what happened meanwhile: what both began and ended then is missing, and what "
-        "only ended then has an end in the middle"
+        "the API server no longer has the changes; pods that started and ended in this time are missing; other ends "
+        "are recorded in its middle"
     )
     return f"the recorder did not run; {forgotten if missing else known}"

@@ -1,7 +1,7 @@
 """Facts from pods: the gang, the held resources with their start, and the end. Pure.
 
-The API server writes times in whole seconds. For a change that was observed live, the recorder's clock gives the
-fraction within that second. For an event that was read afterwards, the middle of the second is used.
+The API server writes times in whole seconds. For a change that was observed live, the recorder's clock adds the
+fraction of the second. For an event that was read afterwards, the middle of the second is used.
 """
 
 from collections.abc import Iterator
@@ -110,7 +110,8 @@ class ObservationTime(NamedTuple):
     def _within_second(self, first: int) -> tuple[int, int]:
         """Return the earliest and latest possible time in the recorded second.
 
-        If the clocks disagree, both are its nearest end.
+        If the time of the observation is in another second, both are the end of the recorded second that is nearer to
+        it.
         """
         least, most = max(first, self.at - self.within), min(first + MS - 1, self.at + self.within)
         if least > most:
@@ -141,9 +142,9 @@ def queue_of(pod: Pod) -> str:
 def amounts_of(pod: Pod, offered: Vector | None = None) -> Vector:
     """Return the amounts that a pod is charged; with unreadable quantities it only counts as a pod.
 
-    No resource counts more than its node has `offered` (`charged_amounts`). If a pod names too many resources
-    (admission was bypassed), only the usual ones count. Members of the same shape share the vector: it is stored once,
-    and their times are integrated together.
+    Each resource counts at most with the amount that the node has `offered` (`charged_amounts`). If a pod names too
+    many resources (admission was bypassed), only the usual ones count. Members of the same shape share the vector: it
+    is stored once, and their times are integrated together.
     """
     try:
         asked = {name: amount for name, amount in counted(pod).items() if amount > 0}
@@ -155,14 +156,14 @@ def amounts_of(pod: Pod, offered: Vector | None = None) -> Vector:
 
 
 def bound_at(pod: Pod) -> str | None:
-    """Return when a pod got its node, as recorded by the API server."""
+    """Return the time at which a pod was bound to its node, as recorded by the API server."""
     condition = pod.status.condition("PodScheduled")
     known = condition is not None and condition.status == "True"
     return condition.last_transition_time if condition and known else pod.metadata.creation_timestamp
 
 
 def ran_from(pod: RecordedPod, moment: ObservationTime) -> int | None:
-    """Return when the first container started; None if none has."""
+    """Return the time at which the first container started; None if no container has started."""
     known = [text for text in _starts(pod) if readable_time(text) is not None]
     return moment.time_of(min(known, key=_second)) if known else None
 

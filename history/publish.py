@@ -63,8 +63,8 @@ class Publisher:
             return read_usage(self._client.get(PUBLISHED, names.USAGE, self._namespace).data or {})
         except NotFound:
             return None
-        except Forbidden as error:  # the role of an earlier chart: recording goes on without budgets
-            log.warning("the published usage may not be read", configMap=names.USAGE, why=str(error))
+        except Forbidden as error:  # the role of an earlier chart: the recorder runs without budgets
+            log.warning("the role does not permit to read the published usage", configMap=names.USAGE, why=str(error))
             return None
         except ValueError as error:
             log.warning("the published usage is unreadable and not continued", configMap=names.USAGE, why=str(error))
@@ -135,7 +135,7 @@ class UsageCounters(Collector):
 
 
 class BudgetedQueues:
-    """Watcher of Queues, which knows the resources of their budgets."""
+    """Watcher of Queues and of the resources in their budgets."""
 
     def __init__(self, client: Client) -> None:
         self._lock = threading.Lock()

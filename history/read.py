@@ -173,7 +173,7 @@ def events_of_gang(
 ) -> list[GangEvent]:
     """Return the events of gangs with this workload name, oldest first.
 
-    With a UID, only the events of the gang with this UID.
+    With a UID, return only the events of the gang with this UID.
 
     The result is empty for a namespace that the caller may not see, and for a name that no gang has.
     """

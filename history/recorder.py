@@ -224,7 +224,7 @@ class HistoryRecorder:
             self._blind_since = self._blind_since or now
         elif self._blind_since is not None:
             if now - self._blind_since >= SHORT_MS:
-                text = "the API server did not answer the recorder; ends of members may be recorded that much later"
+                text = "the API server did not answer the recorder; ends of members in this time may be recorded late"
                 self._gap(self._blind_since, now, text)
             self._blind_since = None
 
@@ -272,7 +272,7 @@ class HistoryRecorder:
     def _tally(self, changes: RowChanges) -> None:
         """Add ended holdings to the usage of the current periods.
 
-        For a new period, the holdings are read from the store, which already contains these.
+        For a new period, the holdings are read from the store, which already contains the ended holdings.
         """
         if self.tallies is None:
             self.tallies = Tallies(self._now(), self._closed_since, self._budgeted)

@@ -85,8 +85,8 @@ def days_of(window: ReadWindow) -> list[ColumnElement[bool]]:
 
 
 _CHARGED: Final = ("queue", "user")
-"""Fields of a key that are columns of each row. In rows of earlier versions they are empty, so the gang's values
-count."""
+"""Fields of a key that are columns of each row. In rows of earlier versions these columns are empty, so the gang's
+values count."""
 
 
 _Owners = dict[str, tuple[Key, int]]

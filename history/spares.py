@@ -1,8 +1,8 @@
 """Holdings of spare slots of gangs, which count in usage and budgets like members. Pure.
 
-The planner counts them in the queue of the gang, on their nodes or lent (`extender.planner.state.spareentries`), once
-the placement is written. In the history, spare slots count while a member is bound. A spare slot has the amounts of a
-member of its pod set.
+The planner counts spare slots in the queue of the gang, on their nodes or lent (`extender.planner.state.spareentries`),
+once the placement is written. In the history, spare slots count while a member is bound. A spare slot has the amounts
+of a member of its pod set.
 """
 
 from typing import Final
@@ -16,8 +16,8 @@ from muster.resources.vector import Vector, add, maximum, scale
 OF_SPARES: Final = "spares-"
 """Prefix of the keys of holdings of spare slots, which belong to no pod."""
 CHANGES_KEPT: Final = 200
-"""Maximum number of recorded changes per run, so that tenants cannot fill the store. Beyond it, only increases of the
-amounts are recorded."""
+"""Maximum number of recorded changes per run, so that tenants cannot fill the store. Further changes are recorded only
+if they increase the amounts."""
 
 
 def follow(entries: Entries, run: GangRun, placement: Placement, at: int) -> None:
@@ -30,7 +30,7 @@ def follow(entries: Entries, run: GangRun, placement: Placement, at: int) -> Non
 def settle(entries: Entries, uid: str, at: int) -> None:
     """Update the holding of a run's spare slots.
 
-    A run has none if no member has a node, or if its PodGroup was deleted.
+    A run has no spare slots if no member has a node, or if its PodGroup was deleted.
     """
     run = entries.runs.get(uid)
     known = entries.holdings.get(entries.spares.get(uid, ""))

@@ -47,14 +47,14 @@ _SEEN: Final = msgspec.json.Decoder(LastSeen)
 
 
 class StoreError(Exception):
-    """The store cannot be used; the message has the store, the cause and the remedy. It contains no password."""
+    """Error for an unusable store; the message has the store without its password, the cause and the remedy."""
 
 
 @cache
 def _insertion(dialect: str, table: Table, *, once: bool, unended: bool, keep: tuple[str, ...]) -> Executable:
     """Return the SQL statement of `insert_rows`.
 
-    The result is cached, because building it takes longer than executing it.
+    The statement is cached, because building it takes longer than executing it.
     """
     of_dialect = postgresql if dialect == "postgresql" else sqlite
     insert: postgresql.Insert | sqlite.Insert = of_dialect.insert(table)
@@ -78,7 +78,7 @@ class HistoryStore:
 
     @classmethod
     def for_writing(cls, url: str) -> Self:
-        """Open a store for the recorder, and bring its schema up to date. StoreError if that fails."""
+        """Open a store for the recorder, and bring its schema up to date. Raise StoreError if this fails."""
         store = cls(*_engine(url))
         with store.failing():
             store._upgrade()
@@ -152,7 +152,7 @@ class HistoryStore:
         except CommandError as error:
             raise StoreError(
                 f"the history at {self.shown} cannot be brought to schema {REVISION}: {error}. "
-                "Was it written by a newer version? Use that, or another store"
+                "If a newer version has written it, use that version, or another store"
             ) from error
 
     def note(self, key: str) -> str:
@@ -271,7 +271,7 @@ def _engine(url: str, *, make: bool = True) -> tuple[Engine, str]:
     shown = parsed.render_as_string(hide_password=True)
     driver = _KINDS.get(parsed.get_backend_name())
     if driver is None:
-        raise StoreError(f"{shown}: there is no such kind of store; there are {' and '.join(_KINDS)}")
+        raise StoreError(f"{shown}: this kind of store is not supported; use one of {' and '.join(_KINDS)}")
     parsed = parsed.set(drivername=driver)
     try:
         if driver != "sqlite":
@@ -291,7 +291,7 @@ def _engine(url: str, *, make: bool = True) -> tuple[Engine, str]:
 
 def _prepare(connection: Any, _: Any) -> None:
     cursor = connection.cursor()
-    # The first one must precede the first table; it lets the file shrink when days are deleted.
+    # The first pragma must precede the first table; it lets the file shrink when days are deleted.
     for name, value in (("auto_vacuum", "INCREMENTAL"), ("journal_mode", "WAL"), ("synchronous", "NORMAL")):
         cursor.execute(f"PRAGMA {name} = {value}")
     cursor.close()

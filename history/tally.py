@@ -53,7 +53,8 @@ def rank(budgeted: Budgeted | None, queue: str, resource: str) -> tuple[int, str
 def counting(totals: Totals[str], budgeted: Budgeted | None) -> Totals[str]:
     """Return the amounts to publish: for each existing queue, the resources of its budgets and a few others.
 
-    The rest is dropped, because users may write any queue or resource name into a pod that no admission has checked.
+    All other amounts are dropped, because users may write any queue or resource name into a pod that no admission has
+    checked.
     """
     names: dict[str, list[str]] = {}
     for queue, resource in totals:
@@ -100,8 +101,8 @@ class Tallies:
         self.budgeted = budgeted
         self.names: dict[Period, str] = {}
         self.closings = 0
-        """Number of holdings counted so far. As long as neither this number nor the current holdings change, the
-        published usage is valid."""
+        """Number of holdings counted so far. While neither the number nor the current holdings change, the published
+        usage is valid."""
         self.left_out = 0
         """Number of queues that the last document leaves out because of its size."""
         self.of: dict[Period, Tally] = {}
@@ -130,8 +131,8 @@ class Tallies:
         """Return the published document (`muster.api.muster.usage`): unit-seconds by queue, period and resource.
 
         The month's amounts are in the queue's own object, where readers of earlier versions expect them. Resources of
-        budgets come first. A queue is left out if the resources of its budgets do not fit into the document. Otherwise
-        its budgets would be compared with incomplete usage.
+        budgets come first. A queue is left out if the resources of its budgets do not fit into the document, so that
+        its budgets are never compared with incomplete usage.
         """
         held, budgeted = [*still], self.budgeted()
         cut = budgeted is not None  # of queues that were not read, any resource may have a budget

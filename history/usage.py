@@ -76,7 +76,7 @@ def usage(
     Times are in seconds. Current holdings count until `now`, by default the time of the recorder's last pass.
     """
     if wrong := [each for each in by if each not in KEYS]:
-        raise ValueError(f"usage by {wrong[0]!r} is not known; there are {', '.join(KEYS)}")
+        raise ValueError(f"usage cannot be grouped by {wrong[0]!r}; valid keys are {', '.join(KEYS)}")
     end = int(store.note(SEEN) or 0) if now is None else round(now * MS)
     last = end if until is None else min(end, round(until * MS))
     fields = {*by, *(("namespace", "kind", "name") if "workload" in by else ()), *(("queue",) if queue else ())}

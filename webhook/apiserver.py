@@ -66,7 +66,7 @@ class DryRuns(_Remembering):
         try:
             self._create(pod, namespace)
         except AlreadyExists:
-            return None  # only the generated name is taken: names are checked last
+            return None  # only the generated name exists already: the API server checks names last
         except (Invalid, BadRequest, Forbidden, NamespaceEnds) as refusal:
             return refusal
         return None
@@ -108,7 +108,7 @@ class Services:
 def read_live(client: Client, resource: Resource[T], name: str, namespace: str = "") -> T | None:
     """Return the current object from the API server, or None if it does not exist.
 
-    Raise APIError if the API server does not answer the question.
+    Raise APIError if the API server does not answer.
     """
     timeout_s = review.time_left()
     count_question()

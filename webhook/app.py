@@ -168,7 +168,7 @@ def _decide(route: str, handler: Handler, request: admission.AdmissionRequest) -
     )
     try:
         verdict = handler(request)
-    except (MalformedError, ValueError) as error:  # ValueError: a quantity or time that cannot be read, wherever
+    except (MalformedError, ValueError) as error:  # ValueError: an unreadable quantity or time
         bound.warning("malformed object", why=str(error), exc_info=type(error) is ValueError)
         return review.failure(request, HTTPStatus.BAD_REQUEST, f"the object can not be read: {error}"), "denied"
     except TooManyRequests as error:

@@ -1,7 +1,7 @@
 """Look-ups from caches of an API server, with one live read of an object that is not in a cache.
 
-Because a cache may be behind, a miss costs one read from the API server. Facts that the API server itself has just used
-(such as the namespace label that it selects by) take precedence over the cache.
+A cache may be behind, so an object that it lacks is read once from the API server. Facts that the API server itself has
+just used (such as the namespace label that it selects by) take precedence over the cache.
 """
 
 import threading

@@ -18,7 +18,7 @@ from webhook.config import ResourceGroup
 from webhook.senders import ACCOUNT, CONTROLLER_MANAGER
 
 Conditions = tuple[tuple[str, str], ...]
-"""Names and expressions; all of them must be true."""
+"""Named CEL expressions; the API server sends an object if all of them are true."""
 _ANNOTATIONS: Final = "object.metadata.annotations"
 _OWNERS: Final = "object.metadata.ownerReferences"
 _OF_A_JOB: Final = (
@@ -47,7 +47,7 @@ def _any_annotation(keys: Iterable[str]) -> str:
 def in_a_group(groups: Sequence[ResourceGroup]) -> str:
     """Return an expression that is true for pods of a resource group, except pods of Volcano Jobs.
 
-    Admission of the Job has already recorded the settings of the group for them.
+    A Volcano Job has recorded the group's settings for its pods at admission.
     """
     namespaces = sorted({namespace for group in groups for namespace in group.namespaces})
     taken = [f"request.namespace in [{', '.join(map(quoted, namespaces))}]"] if namespaces else []
@@ -102,7 +102,7 @@ IN_A_NATIVE_GROUP: Final = (
     f"({_SCHEDULER} in {sorted(names.SCHEDULERS)} || {_OF_A_POOL})"
 )
 """True if the pod is in a native PodGroup and names a Muster scheduler. API servers before Kubernetes 1.36 have no
-field for such a group."""
+field for native PodGroups."""
 # A selector leaves out pods of namespaces without a queue.
 _NEEDS_A_PLACE: Final = (
     ("has-no-node", "!has(object.spec.nodeName) || object.spec.nodeName == ''"),
@@ -175,8 +175,8 @@ OF_NO_CONTROLLER: Final = (
         f"!{_USER}.startsWith('{ACCOUNT}' + request.namespace + ':')))"
     ),
 )
-"""Condition for objects whose creator is the sender of the request, by the rule of `senders.is_controller`. A
-controller, in contrast, creates objects for another user."""
+"""Condition for objects whose creator is the sender of the request, by the rule of `senders.is_controller`. Controllers
+create objects for another user."""
 
 
 def validated(kind: WorkloadKind) -> Conditions:

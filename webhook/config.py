@@ -81,7 +81,7 @@ class _GroupsFile(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
 
 
 def load(path: Path) -> tuple[ResourceGroup, ...]:
-    """Read the resource groups in a file; ValueError names the file and all errors in it."""
+    """Read the resource groups in a file; a ValueError names the file and all errors in it."""
     try:
         return parse(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -89,14 +89,14 @@ def load(path: Path) -> tuple[ResourceGroup, ...]:
 
 
 def parse(text: str) -> tuple[ResourceGroup, ...]:
-    """Read the YAML, where empty means no groups; ValueError names all errors and their paths."""
+    """Read the resource groups in YAML text, which may be empty; a ValueError names all errors and their paths."""
     try:
         document = _read_yaml(text)
     except ValueError as error:
         raise ValueError(f"admission configuration: {error}") from error
     if not isinstance(document, dict):
         raise ValueError(  # noqa: TRY004 - no argument of the caller has a wrong type, but the file
-            f"admission configuration: there should be a mapping with the list {_LIST}"
+            f"admission configuration: the file should be a mapping with the list {_LIST}"
         )
     errors = mistakes(document, _GroupsFile, "")
     written = document.get(_LIST)
@@ -122,7 +122,7 @@ def _read_yaml(text: str) -> Any:
     """
     try:
         return without_nulls(yaml.safe_load(text) or {})
-    except (yaml.YAMLError, ValueError) as error:  # a date that does not exist is no YAMLError
+    except (yaml.YAMLError, ValueError) as error:  # a date that does not exist raises no YAMLError
         raise ValueError(f"it is not YAML: {' '.join(str(error).split())}") from error
     except RecursionError:
         raise ValueError(
@@ -216,7 +216,7 @@ def _affinity(written: Any, path: str, errors: list[FieldError]) -> dict[str, An
         try:
             found = _read_yaml(written)
         except ValueError as error:
-            message = f"should be an affinity as a mapping, or one as JSON or YAML; {error}"
+            message = f"should be an affinity: a mapping, or text in JSON or YAML; {error}"
             errors.append(FieldError(path, message, written))
             return {}
     wrong = mistakes(found, Affinity, path)

@@ -66,7 +66,7 @@ class NamespaceQueues:
 
     @property
     def namespace_labels(self) -> Mapping[str, str]:
-        """The labels of the namespace; APIError if the look-up fails."""
+        """The labels of the namespace; raise APIError if the look-up fails."""
         if self._labels is None:
             self._labels = self._namespaces.metadata(self._namespace).labels
         return self._labels
@@ -79,7 +79,7 @@ class NamespaceQueues:
         return barrier(name, self._namespace, self.namespace_labels, self._queues.get)
 
     def refusal(self, path: str, name: str) -> list[FieldError]:
-        """Refuse a queue that the namespace may not use, and list the usable ones."""
+        """Refuse a queue that the namespace may not use, and list the usable queues."""
         found = self.barrier(name)
         if found is None:
             return []
@@ -131,7 +131,7 @@ class Lookups:
     services: Services | None = None
     """Look-ups of Services; None without an API server."""
     claims: Callable[[str], Claims] = lambda _namespace: no_claims
-    """The requests of the claims of a namespace's pods."""
+    """Function that returns the device requests of claims in a namespace."""
     placements: Callable[[str, str], Placement | None] | None = None
     """Function that reads a placement by name and namespace from the API server; None without an API server."""
     native_groups: Callable[[], bool] | None = None

@@ -14,7 +14,7 @@ Part = str | int
 
 
 class Why(NamedTuple):
-    """The reason of an addition and its source, for `muster shape --explain`."""
+    """The reason and the source of an addition, for `muster shape --explain`."""
 
     reason: str
     source: str
@@ -36,10 +36,8 @@ def _step(part: Part) -> str:
 class Patch:
     """Operations on one document, each with a reason.
 
-    The document itself is not changed, and missing parents are added.
-
-    Nothing is added below a value of the wrong type, because the API server could not apply this, and its error would
-    not help.
+    The document itself is not changed, and missing parents are added. Nothing is added below a value of the wrong type,
+    because the API server could not apply such an operation, and its error would not help.
     """
 
     def __init__(self, document: Mapping[str, Any]) -> None:

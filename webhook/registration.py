@@ -85,7 +85,7 @@ def _trainer(verb: str, resource: Resource[Any], *expressions: Expression) -> _W
 _SCALES = replace(STATEFUL_SETS, plural="statefulsets/scale")
 _IN_A_QUEUE = (_has(names.QUEUE), _MANAGED)
 # Muster's controller sets this label on pods of a Job that was reviewed, if they have nothing for which pods are
-# changed. A condition could do the same, but for each condition the API server copies the pod.
+# changed. A condition could exclude these pods, too, but the API server copies the pod for each condition.
 _UNSEEN: Expression = {"key": names.REVIEWED, "operator": "NotIn", "values": ["true"]}
 _UNLABELLED = (_lacks(names.QUEUE), _lacks(names.FRAMEWORK), _MANAGED, _UNSEEN)
 
@@ -93,9 +93,8 @@ _UNLABELLED = (_lacks(names.QUEUE), _lacks(names.FRAMEWORK), _MANAGED, _UNSEEN)
 def _labelled(kind: WorkloadKind) -> Iterator[_Webhook]:
     """Yield the entries for a kind whose labels are copied to its pods.
 
-    The first entry selects by the object's own labels. The other entries are for objects that the first one does not
-    select. For some kinds, they select objects by labels of the namespace. For other kinds, admission only records the
-    creator of these objects.
+    The first entry selects by the object's own labels. Other objects are selected by labels of the namespace for some
+    kinds; for other kinds, admission only records their creator.
     """
     name, route, labelled = _name(kind.resource), "/mutate/workload", conditions.workload_labelled(kind)
     yield _Webhook(name, route, kind.resource, conditions=(("asks-for-muster", labelled),))
@@ -122,7 +121,7 @@ def _signed(kind: WorkloadKind, silent: Conditions = ()) -> Iterator[_Webhook]:
         yield _Webhook(f"created-{name}", "/mutate/creator", kind.resource, namespace=_IN_A_QUEUE, conditions=others)
 
 
-# Selectors before conditions: a selector costs the API server next to nothing, and every pod passes here.
+# Selectors are preferred to conditions: they cost the API server next to nothing, and every pod is checked.
 _MUTATING = (
     _Webhook("jobs.batch-volcano-sh", "/mutate/job", JOBS, _CHANGES),
     _Webhook("podgroups", "/mutate/podgroup", POD_GROUPS, conditions=conditions.OF_NO_JOB),
@@ -163,7 +162,7 @@ _VALIDATING = (
 
 
 def _validating(namespace: str) -> list[_Webhook]:
-    """Return the webhooks that check objects; Muster's own accounts are in this namespace."""
+    """Return the webhooks that check objects; Muster's own service accounts are in `namespace`."""
     entering = conditions.enters_a_queue(namespace)
     return [*_VALIDATING, _Webhook("podgroups", "/validate/podgroup", POD_GROUPS, _CHANGES, conditions=entering)]
 
@@ -171,8 +170,8 @@ def _validating(namespace: str) -> list[_Webhook]:
 def _mutating(groups: Sequence[ResourceGroup]) -> list[_Webhook]:
     """Return the webhooks that change objects.
 
-    The webhook that selects by namespace comes last. The webhook adds the label by which the first one selects, so pods
-    would be sent twice if it came earlier.
+    The webhook that selects by namespace is last: it adds the label by which the first webhook selects, so pods would
+    be sent twice if it were earlier.
     """
     grouped, namespaced = conditions.of_grouped(groups), conditions.of_namespaced(groups)
     by_group = _Webhook("grouped-pods", "/mutate/pod", PODS, object=_UNLABELLED, conditions=grouped)
@@ -199,8 +198,8 @@ def configurations(
 ) -> list[dict[str, Any]]:
     """Return both webhook configurations, for a webhook at `url` or behind `service` (namespace, name).
 
-    `ca_bundle` is the PEM of its authority, and `groups` are its resource groups; Muster's accounts are in that
-    namespace.
+    `ca_bundle` is the PEM of the webhook's authority, and `groups` are its resource groups. Muster's service accounts
+    are in the Service's namespace.
     """
     if (url is None) == (service is None):
         raise ValueError("give either url or service (namespace, name)")

@@ -4,8 +4,8 @@ A body that is not a review is a `BadReviewError`, to which the API server appli
 handler fails, the response is `allowed: false`: the webhook fails closed, and the cause is in its log, not in the
 response.
 
-The URL of a review sets its timeout. A response after this time is useless, because the client has already received an
-error. Look-ups for it would only delay the next review.
+The URL of a review sets its timeout. A later response is useless, because the client has already received an error, and
+look-ups for it would only delay the next review.
 """
 
 import re

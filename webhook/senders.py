@@ -1,9 +1,9 @@
 """Senders of reviews: an API server with a client certificate, or any client of the port.
 
 Requests to the API server are counted by the sender's address and by the named user, because reviews of all users come
-from the API server's address. For this reason, neither a sender nor a user can use up Muster's share of the API server
-or the time of other reviews. Without a certificate a review proves nothing, because any pod can forge its `userInfo`,
-so answers contain nothing that the sender may not know.
+from the API server's address. As a result, neither a sender nor a user can use up Muster's share of the API server or
+the time of other reviews. Without a certificate a review proves nothing, because any pod can forge its `userInfo`, so
+answers contain nothing that the sender may not know.
 """
 
 import threading
@@ -52,7 +52,7 @@ class Senders:
 
     @contextmanager
     def review(self, peer: str, request: AdmissionRequest) -> Iterator[None]:
-        """Charge the requests to the API server in this block to the review's user at this address."""
+        """Charge the requests to the API server within the `with` block to the review's user at this address."""
         token = _reviewed.set((self, peer, charged(request)))
         try:
             yield
@@ -124,7 +124,7 @@ def listed(queues: Sequence[str]) -> str:
 def may_be_controller(request: AdmissionRequest) -> bool:
     """Return True if a controller may have sent an object with an owner.
 
-    Offline, where no user is known, this is always possible.
+    Offline, where no user is known, always return True.
     """
     return not request.user_info.username or is_controller(request, owned=True)
 

@@ -1,7 +1,7 @@
 """Readiness of a new replica: the webhook configurations must trust its certificate before an API server calls it.
 
 If the issuer of the certificate changes, replicas with the earlier certificate serve until the caBundles contain the
-new authority. Therefore no review fails in between.
+new authority. Therefore, no review fails during the change.
 """
 
 from certs.certificate import Pair, UnreadableError, read_bundle

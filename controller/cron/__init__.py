@@ -1,5 +1,6 @@
 """Volcano's CronJobs: a Job at each scheduled time, and the retention of past Jobs.
 
 `rules` decides, `controller` reads and writes. The name of a Job is derived from its scheduled time, so each Job is
-created at most once. The package must not import the controller of Jobs. Start with `controller.CronJobs.process`.
+created at most once. The package must not import the controller of Jobs. Start reading with
+`controller.CronJobs.process`.
 """

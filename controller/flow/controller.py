@@ -176,7 +176,7 @@ class JobFlows(KindController[JobFlow]):
                 self._make_due(job_flow, due(job_flow, jobs), foreign)
                 return
             job_flow = self._write_flow_status(job_flow, status_of(job_flow, jobs, frozenset(there), now))
-            for job in ended.values():  # only these, because others may have ended in the meantime
+            for job in ended.values():  # not all ended Jobs, because others may have ended in the meantime
                 self._ended.get(key, {}).pop(job.metadata.name, None)
             if job_flow.status.state.phase == "Succeed" and job_flow.spec.job_retain_policy == "delete":
                 self._delete(there)

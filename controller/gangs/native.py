@@ -2,7 +2,7 @@
 
 kube-scheduler's preemption in the cluster's other profiles respects native PodGroups: with `disruptionMode.all`, all
 pods of a gang are evicted or none. Preemption finds the group by a pod's `spec.schedulingGroup`, which is immutable.
-Therefore, pods get this field at their creation, from admission or, for Volcano Jobs, from this process
+Therefore, pods get `spec.schedulingGroup` at their creation, from admission or, for Volcano Jobs, from this process
 (`NativeGroupWorker.joins`).
 
 The native PodGroup has the name of Muster's PodGroup, which owns it, so both are deleted together. The planner does not
@@ -32,7 +32,10 @@ _CHECK = ""
 
 
 class NativeGroupWorker(KeyController):
-    """A worker over `namespace/name` of PodGroups. The worker is idle while the API server does not serve the kind."""
+    """A worker over `namespace/name` of PodGroups.
+
+    The worker is idle while the API server does not serve native PodGroups.
+    """
 
     def __init__(self, kit: Kit, caches: SharedCaches) -> None:
         super().__init__(kit, "native")
@@ -46,7 +49,7 @@ class NativeGroupWorker(KeyController):
         return is_gang(group) and self._served()
 
     def replay(self) -> None:
-        """Queue the check whether the API server serves the kind, so that a new leader makes this check at once."""
+        """Queue the check whether the API server serves native PodGroups, so that a new leader checks this at once."""
         self._was_served = False
         self.worker.queue.add(_CHECK)
 
@@ -61,7 +64,7 @@ class NativeGroupWorker(KeyController):
             self.worker.queue.add(old.metadata.key)
 
     def process(self, key: str) -> None:
-        """Run one pass over one gang, or check whether the kind is served, and then publish all gangs."""
+        """Run one pass over one gang, or check whether native PodGroups are served, and then publish all gangs."""
         if key == _CHECK:
             self._check_served()
             return

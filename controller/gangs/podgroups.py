@@ -1,4 +1,4 @@
-"""PodGroups for pods of Muster's schedulers without a PodGroup, one per owner.
+"""PodGroups for pods that use Muster's schedulers and name no PodGroup: one PodGroup per owner.
 
 Owners are not watched, because every change of a gang (scaling, a template update, the end) affects its pods. When the
 pods change, the owner is read, and the PodGroup is created, changed, completed or deleted.
@@ -40,8 +40,8 @@ REFUSED_S = 5.0
 _WANTS_NONE = "the workload needs no pods: it is suspended, or scaled to 0"
 
 Fit = tuple[str, int, int, str]
-"""State of a gang's pods: UID, numbers of pods and of succeeded pods, and newest pod. While it is the same, the
-PodGroup is up to date."""
+"""State of a gang's pods: UID, numbers of pods and of succeeded pods, and newest pod. Without a change of this state,
+the PodGroup is up to date."""
 
 
 class PodGroups(KeyController):
@@ -132,7 +132,7 @@ class PodGroups(KeyController):
             wanted = pod_group(newest, inherited(owner, world) if owner else None, world, ended)
             try:
                 made = group or self._create(wanted)
-                if world and not owned_by(made.metadata, world.metadata.uid):  # an earlier workload of this name has it
+                if world and not owned_by(made.metadata, world.metadata.uid):  # an earlier workload's PodGroup
                     self.worker.queue.add_after(key, AGAIN_S)
                     return
                 self._update(made, wanted, newest, owner)
@@ -148,8 +148,9 @@ class PodGroups(KeyController):
     def _without_native(self, key: str, pods: list[Pod]) -> list[Pod]:
         """Add new pods of a Job to the gang of the Job's native PodGroup; return the other pods.
 
-        While the gate of native PodGroups is off, a pod of such a Job is created without its group, which it cannot get
-        later. In a separate PodGroup, this pod and the others would wait for each other once the gate is on again.
+        While the feature gate of native PodGroups is off, a pod of such a Job is created without its group, which
+        cannot be added later. In a PodGroup of its own, this pod and the Job's other pods would wait for each other
+        once the gate is on again.
         """
         native = next((gang_of(pod) for pod in self._pods.by_index(NATIVE_INDEX, key)), None)
         if native is None:
@@ -204,7 +205,7 @@ class PodGroups(KeyController):
             message = f"a change of {called} is refused: {why}. It stays in queue {group.spec.queue} {until}"
         else:
             message = (
-                f"{called} is refused: {why}. The pods have no gang and no queue: without a gate, pods "
+                f"{called} is refused: {why}. The pods have no gang and no queue; pods without a gate "
                 f"run anyway and are not charged to any queue, {until}"
             )
         self._recorder.event(owner, "Warning", "PodGroupError", message)
@@ -250,7 +251,7 @@ class PodGroups(KeyController):
         return f"{ending}: pod {deleted} was deleted"
 
     def _end_world(self, key: str, pods: list[Pod]) -> None:
-        """Lower the completions of Jobs whose elastic world has ended, so that pods that never started are deleted."""
+        """Lower the completions of Jobs whose elastic run has ended, so that pods that never started are deleted."""
         group = self._groups.get(key)
         if group is None or not group.world_ended:
             return
@@ -264,7 +265,7 @@ class PodGroups(KeyController):
                 continue
             own = [pod for pod in (*pods, *ended) if owned_by(pod.metadata, job.metadata.uid)]
             size = kind.gang.size_of_ended(job, own)
-            # Users may write the condition: without a member that has succeeded, the world has not ended.
+            # Users may write the condition, too: without a member that has succeeded, the run has not ended.
             if size or (size == 0 and self._ended(key, "Succeeded")):
                 self._lower(key, job, size)
 

@@ -1,7 +1,7 @@
-"""Objects by which shaped pods find each other: a headless Service, and ssh keys and a hostfile for MPI.
+"""Objects by which the pods of a framework find each other: a headless Service, and ssh keys and a hostfile for MPI.
 
-Pods that the webhook has shaped refer to these objects and wait until they exist. These objects are created with the
-first pod of a workload.
+The webhook adds references to these objects to the pods, which then wait until the objects exist. The controller
+creates the objects with the first pod of a workload.
 """
 
 from collections.abc import Mapping
@@ -34,11 +34,11 @@ _BY_LABEL = {kind.ranks.name_label: kind.resource for kind in KINDS if kind.rank
 _MAX_KNOWN = 10_000
 
 _Claim = tuple[str, ...]
-"""The owner that a pod claims, and the pod's hostfile, which changes whenever the owner is scaled."""
+"""The owner that a pod names, and the pod's hostfile, which changes whenever the owner is scaled."""
 
 
 class Rendezvous(KeyController):
-    """A worker over shaped pods; a pass for one pod of each owner is sufficient."""
+    """A worker over pods that refer to such objects; a pass for one pod of each owner is sufficient."""
 
     def __init__(self, kit: Kit, caches: SharedCaches, framework: Framework | None = None) -> None:
         super().__init__(kit, "rendezvous")

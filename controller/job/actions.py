@@ -1,8 +1,8 @@
 """Execution of actions on a Job: actions of policies, at once or after a timeout, and actions of Commands.
 
 `Actions.handle` follows the steps of `controller.job.rules.policies`. First the new phase is written, together with the
-restart target and with a version that makes the old pods outdated. Pods are deleted after that, by the work of the
-phase (`controller.job.reconcile`), in the same pass or in a later one.
+restart target and with a version that makes the old pods outdated. Afterwards, the work of the phase
+(`controller.job.reconcile`) deletes pods, in the same pass or in a later one.
 """
 
 from collections.abc import Iterable, Iterator
@@ -34,7 +34,7 @@ from muster.volcano.tasks import job_minimum
 ACTIONS = Counter("muster_controller_actions_total", "Actions carried out on Jobs.", ["action"])
 RESTARTS = Counter(
     "muster_controller_restarts_total",
-    "Restarts of Jobs and parts of Jobs by policies, by the cause of the fault.",
+    "Restarts of Jobs, and of parts of Jobs, by policies; by cause of the fault.",
     ["fault"],
 )
 from_zero(ACTIONS, PolicyAction)
@@ -111,7 +111,7 @@ class Actions:
             elif timer.due_s > now_s + found.delay_s:  # the clock was set back
                 armed[timer.key] = replace(timer, due_s=now_s + found.delay_s)
             elif timer.due_s <= now_s:
-                # A timer is about a slot without a working pod: another one may have the name by now.
+                # A timer is about a slot without a working pod: another pod may have the name by now.
                 here, request = snapshot.by_name.get(timer.request.pod), timer.request
                 if here and request.pod_uid:
                     request = replace(request, pod_uid=here.metadata.uid)
@@ -127,7 +127,7 @@ class Actions:
         self._timers.pop(job.metadata.uid, None)
 
     def _match(self, job: Job, request: JobEvent, snapshot: JobSnapshot) -> Match:
-        """Return the action of a new event; the action is a sync if this process has caused the event itself."""
+        """Return the action for a new event; the action is a sync if this process has caused the event itself."""
         if request.event in {events.TASK_COMPLETED, events.TASK_FAILED}:
             outcome = events.task_outcome(job, request.task, snapshot.pods)
             if outcome is None:
@@ -247,7 +247,7 @@ def _why(request: JobEvent) -> str:
 
 
 KNOWN = tuple(action for action in PolicyAction if action not in policies.TARGETED)
-"""Actions of Commands; actions on a part of a Job need an event that names the part."""
+"""Actions that Commands may name; an action on a part of a Job needs an event that names the part."""
 NO_TARGET = f"its target must be a {JOBS.kind} of {JOBS.group}, or a {QUEUES.kind} of {QUEUES.group}"
 
 
@@ -272,7 +272,7 @@ class CommandHandler:
             why = f"Command {request.command} is for an earlier Job of this name (UID {request.job_uid}); it is dropped"
             event(job, "Warning", "CommandIssued", why)
         elif request.action not in KNOWN:
-            why = f"Command {request.command}: unknown action {request.action!r}; known are {', '.join(KNOWN)}"
+            why = f"Command {request.command}: unknown action {request.action!r}; valid actions are {', '.join(KNOWN)}"
             event(job, "Warning", "CommandIssued", why)
         else:
             event(job, "Normal", "CommandIssued", f"Command {request.command} asks for {request.action}")
@@ -308,6 +308,6 @@ class CommandHandler:
             delete(self._context.client, COMMANDS, _meta(namespace, request))
 
     def _uid(self, namespace: str, name: str) -> str:
-        """Return the UID of the Job of this name at the API server; "" if there is none, or it is being deleted."""
+        """Return the UID of the Job of this name in the API server; "" if there is none, or it is being deleted."""
         found = get_or_none(self._context.client, JOBS, name, namespace)
         return found.metadata.uid if found and not found.metadata.deletion_timestamp else ""

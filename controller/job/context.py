@@ -21,7 +21,7 @@ from muster.volcano.tasks import reference
 
 
 class Context:
-    """The caches, the calls about pods, and the clock of a pass.
+    """The caches, the executor of pod calls, and the clock of a pass over a Job.
 
     `job` returns the current Job of a key, or None. `requeue_after` requests another pass after a delay in seconds.
     `others_wait` is true while Jobs of other namespaces wait for a pass. `needed` is true while the creator of a Job

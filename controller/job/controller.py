@@ -25,8 +25,8 @@ The delay also applies after changes that this controller has usually made itsel
 class Jobs(KindController[Job]):
     """The controller of Volcano Jobs.
 
-    `at_once` limits the concurrent calls for pods, and `gather_s` delays passes after pod events. `Context` describes
-    `needed` and `joins_native`.
+    `at_once` limits the concurrent calls for pods, and `gather_s` delays passes after pod events. The docstring of
+    `Context` explains `needed` and `joins_native`.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
 """Creation and deletion of many pods at a time. A failing pod does not delay the others.
 
-Jobs do not delay each other, because their calls alternate. All failures of a pass become one event. Once a quota has
-rejected a few pods, it would reject all others that request the same amounts. Therefore, such pods are skipped for a
-while, and longer after each new rejection. Rejections then cost the API server only one or two calls per minute.
+Jobs do not delay each other, because their calls alternate. All failures of a pass become one event. After a quota has
+rejected a few pods, other pods that request the same amounts are skipped during a pause, which grows with each new
+rejection. Rejections then cost the API server only one or two calls per minute.
 """
 
 import threading
@@ -41,7 +41,7 @@ AT_ONCE = 16
 OVER_QUOTA_AT_MOST = 3
 """Number of rejections by a quota after which all pods that request the same amounts are skipped, in every task."""
 FIRST_S, MAX_S = 1.0, 30.0
-"""First and longest pause after such rejections, in seconds; each pause is twice as long as the previous one."""
+"""First and longest pause after rejections by a quota, in seconds; each pause is twice as long as the previous one."""
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -118,9 +118,9 @@ def _amounts(manifest: Manifest) -> bytes:
 
 
 class PodEffects:
-    """Creates and deletes pods by up to `at_once` concurrent calls.
+    """Executor of creations and deletions of pods, in up to `at_once` concurrent calls.
 
-    The result contains a message for each failure.
+    A result has its failures' messages.
     """
 
     def __init__(
@@ -148,7 +148,7 @@ class PodEffects:
         self._pool.close()
 
     def create_pods(self, job: Job, batches: Iterable[Sequence[Manifest]]) -> list[str]:
-        """Create these pods in batches, and return the failures.
+        """Create the pods of these batches, and return the failures.
 
         A pod of the Job that already exists is accepted; an existing pod of another owner is a failure.
         """
@@ -166,7 +166,7 @@ class PodEffects:
     def delete_pods(self, job: Job, pods: Sequence[Pod], *, why: str, mark: bool) -> list[str]:
         """Delete exactly these pods, by UID, and return the failures.
 
-        With `mark`, which is for Jobs that continue, first mark the pods as intentionally deleted.
+        With `mark`, for Jobs that continue, the pods are first marked as intentionally deleted.
         """
         failures = self._each(pods, lambda pod: self._delete(pod, why=why, mark=mark))
         return self._report(job, "delete", failures)

@@ -1,7 +1,7 @@
 """Writes of this process that its caches do not contain yet.
 
-Without these records, a pass would create pods twice, or use a deleted PodGroup. Deletions are remembered for a few
-minutes, because the event of a pod's end may be late and must not count as an eviction.
+Without records of its own writes, a pass would create pods twice, or use a deleted PodGroup. Records of deletions are
+kept for a few minutes, because the event of a pod's end may be late and must not count as an eviction.
 """
 
 import threading
@@ -20,7 +20,7 @@ from muster.volcano.tasks import JobRef, job_of_pod, reference
 KEPT_S = 30.0
 """Time for which a created object counts as existing while no cache contains it."""
 REMEMBERED_S = 300.0
-"""Time for which deletions are remembered; longer than pods need to end and watches need to recover."""
+"""Time for which records of deletions are kept: longer than a pod takes to end, and a watch to recover."""
 
 _SWEPT_AT_ONCE = 2
 

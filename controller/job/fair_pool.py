@@ -1,8 +1,8 @@
 """A small thread pool for the calls of many Jobs: nearly complete batches are preferred, and no batch starves.
 
 A gang starts when its last pod exists. If the pods of three gangs are created gang by gang, the first gang starts after
-a third of the time. The last gang starts no later than with alternating calls. Therefore, three out of four calls go to
-the batch with the fewest remaining items, and the fourth goes to the batch that has waited longest.
+a third of the time. The last gang starts no later than if calls alternate. Therefore, three out of four calls go to the
+batch with the fewest remaining items, and the fourth goes to the batch that has waited longest.
 """
 
 import threading

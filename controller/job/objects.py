@@ -87,7 +87,7 @@ class JobObjects:
             raise ObjectError(reason, f"{why}; delete it, or give the Job another name")
 
     def _made(self, job: Job, owned: Owned, *, change: bool) -> Object | None:
-        """Create or update the object; return another owner's object with the same name."""
+        """Create or update the object; return another owner's object if it has the same name."""
         resource = owned.resource
         name, namespace = owned.manifest["metadata"]["name"], job.metadata.namespace
         of_job = {"namespace": namespace, "ownerReferences": [to_builtins(owner_of(job))]}
@@ -160,7 +160,7 @@ class Groups:
         return group is not None and keeps_nodes(self.placement(group), group.metadata)
 
     def placement(self, group: PodGroup) -> Placement | None:
-        """Return the gang's placement, from its PodGroup or read live, if new pods can be pinned to its nodes."""
+        """Return the gang's placement, from its PodGroup or the API server, if new pods can be pinned to its nodes."""
         note = noted(group)
         if usable(note, group.metadata.uid):
             return note

@@ -16,7 +16,8 @@ from muster.api.volcano.batch import Job
 class Batch:
     """The requests of one pass. A request counts as handled when the loop over the batch takes the next request.
 
-    A Command stays in the batch until it is deleted, which is when the loop over `carried_out` takes the next one.
+    A Command stays in the batch until it is deleted, and counts as deleted when the loop over `carried_out` takes the
+    next Command.
     """
 
     def __init__(self, requests: Iterable[JobEvent]) -> None:
@@ -39,10 +40,7 @@ class Batch:
         return [request for request in self._waiting if request.command]
 
     def carried_out(self) -> Iterator[JobEvent]:
-        """Return the Commands that the pass has executed.
-
-        A Command counts as deleted when the loop takes the next Command.
-        """
+        """Return the Commands that the pass has executed."""
         while self._carried_out:
             yield self._carried_out[0]
             self._carried_out.popleft()

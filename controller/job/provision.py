@@ -54,7 +54,7 @@ class Provisioner:
             self._context.objects.ensure(job, plugins)
             group = self._context.groups.ensure(job, pods)
         except PluginError as error:
-            # Plugins of a Job cannot be changed: another try would fail, too.
+            # Plugins of a Job cannot be changed: another attempt would fail, too.
             failure = Failure("PluginError", str(error), transient=False)
         except ObjectError as error:
             failure = Failure(error.reason, str(error))
@@ -71,7 +71,7 @@ class Provisioner:
     ) -> list[Failure]:
         """Create the missing pods: pinned if the gang's placement has a node for them, otherwise gated.
 
-        In a queue with a capability, members above the minimum are created in steps. `pods` are the existing ones.
+        In a queue with a capability, members above the minimum are created in steps. `pods` are the existing pods.
         """
         if not slots:
             return []
@@ -125,7 +125,7 @@ class Provisioner:
         try:
             self._context.objects.delete(job, plugins_for(job.spec.plugins))
         except PluginError:
-            pass  # a plugin was uninstalled; its objects go with the Job
+            pass  # a plugin was uninstalled; its objects are deleted with the Job
         except APIError as error:
             return [self._failed(job, Failure("PluginError", f"objects of plugins cannot be deleted: {error}"))]
         return []

@@ -50,14 +50,15 @@ class Reconciler:
         self._commands = CommandHandler(context, self._actions)
         self._provisioner = Provisioner(context)
         self._reported: dict[str, str] = {}
-        """Maps the UID of a Job to the obstacle in its last event; after a restart, one event is repeated."""
+        """Maps the UID of a Job to the obstacle in its last event; after a restart of the controller, one event is
+        repeated."""
 
     def process(self, key: str) -> None:
         """Run one pass over the Job. Unhandled events stay pending, even if the pass raises.
 
-        The order matters. The pods are read before their events are taken, so the events of pods deleted by then have
-        arrived. Actions write a phase before its work begins, and Commands are deleted last, so that another process
-        can continue after a crash.
+        The pods are read before their events are taken, so the events of pods deleted by then have arrived. Actions
+        write a phase before its work begins, and Commands are deleted last, so that another process can continue after
+        a crash.
         """
         for gone in self._pending_events.take_gone(key):
             self._context.forget(gone)
@@ -83,7 +84,7 @@ class Reconciler:
                 self._work(job, with_done(job, snapshot.pods))
 
     def _expired(self, job: Job) -> bool:
-        """Delete a Job, after its pods, once `ttlSecondsAfterFinished` have passed; before, request a later pass."""
+        """Delete a Job, after its pods, once `ttlSecondsAfterFinished` has passed; until then, request a later pass."""
         due_s = expires_s(job)
         if due_s is None:
             return False

@@ -2,5 +2,5 @@
 
 `rules` decides and sums, without I/O; `controller` reads caches, executes Commands and writes. A queue's state depends
 only on the objects, not on the order in which they were seen. The package must not import the controllers of Jobs and
-gangs. Start with `rules.at_rest`.
+gangs. Start reading with `rules.at_rest`.
 """

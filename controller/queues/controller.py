@@ -40,7 +40,7 @@ _HIGHEST = 64  # levels; deeper only if parents form a cycle
 def _only_counted(old: Queue | None, new: Queue | None) -> bool:
     """Return True if only counters of the queue's status have changed.
 
-    This controller itself usually has written such a change, so no pass is needed.
+    This controller usually writes such changes itself, so no pass is needed.
     """
     if old is None or new is None:
         return False
@@ -101,7 +101,7 @@ class QueueController(KindController[Queue]):
                 self._requeue_with_parents(queue)
 
     def _native_seen(self, old: NativePodGroup | None, new: NativePodGroup | None) -> None:
-        """Recount the queues of a native PodGroup in the same way, while it is a Muster gang."""
+        """Recount the queues of a native PodGroup that is a Muster gang, if its queue or phase has changed."""
         before, after = (
             [(queue, status_of(each).phase) for queue in native_queue_names(each)] if each else []
             for each in (old, new)

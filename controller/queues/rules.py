@@ -1,7 +1,8 @@
 """The state of a queue, its status, and the requests of the pods in it. No I/O, no clock.
 
 A queue that was closed while it contained gangs is Closing until these gangs are gone. Closing a queue also closes the
-queues below it; they open again when it opens. An annotation distinguishes them from queues that a Command has closed.
+queues below it; they open again when it opens. An annotation distinguishes queues that were closed with their parent
+from queues that a Command has closed.
 
 A pod is charged to the queue of its gang, with its current requests, while it has a node and has not finished. A pod
 without a PodGroup is charged to the queue that it named when it was first seen with its node. The charge is capped at
@@ -80,7 +81,7 @@ def asked(action: str, queue: Queue, parent: Queue | None, *, busy: bool) -> Wan
             return "the root queue cannot be closed: close the queues below it"
         return WantedState("Closing" if busy else "Closed", by_parent=False)
     if action != names.OPEN_QUEUE:
-        return f"unknown action {action!r}; known are {names.OPEN_QUEUE}, {names.CLOSE_QUEUE}"
+        return f"unknown action {action!r}; valid actions are {names.OPEN_QUEUE}, {names.CLOSE_QUEUE}"
     if parent is not None and parent.status.state in SHUT:
         return f"queue {name} cannot be opened while its parent {parent.metadata.name} is {parent.status.state}"
     return WantedState("Open", by_parent=False)

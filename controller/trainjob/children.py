@@ -1,4 +1,4 @@
-"""Reads the existing objects of TrainJobs, from caches and recent writes, and carries out the steps."""
+"""Reader of the existing objects of TrainJobs, in caches and recent writes, and executor of the steps."""
 
 import threading
 from collections.abc import Mapping

@@ -1,7 +1,7 @@
 """The controller of TrainJobs: the next steps and the status of each TrainJob.
 
-Steps and status depend only on the TrainJob's spec, its stored runtime and the existing objects, so another process
-would make the same pass.
+Steps and status depend only on the TrainJob's spec, its stored runtime and the existing objects, so any process would
+decide the same.
 """
 
 from collections.abc import Sequence
@@ -95,7 +95,7 @@ class TrainJobs(KindController[TrainJob]):
         super()._seen(old, new)
 
     def _relevant_fields(self, obj: TrainJob) -> tuple[object, ...]:
-        """Return the annotations, conditions and counts.
+        """Return the annotations, conditions and counts of an object.
 
         Reports of trainers and the messages of conditions are excluded: a refusal with a different message each time
         would cause endless immediate retries.
@@ -137,7 +137,7 @@ class TrainJobs(KindController[TrainJob]):
         except Obstacle as obstacle:
             self._blocked(train_job, str(obstacle), passing=obstacle.passing)
         except Refused as error:
-            self._blocked(train_job, f"the API server refuses what this TrainJob needs: {error.message}")
+            self._blocked(train_job, f"the API server refuses an object that this TrainJob needs: {error.message}")
         else:
             if ended:  # a TrainJob that has ended stays ended
                 self._after_the_end(ended)

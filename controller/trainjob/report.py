@@ -2,8 +2,8 @@
 
 Every replica of the controller answers, leader or not, because a report only requires a review of its token and one
 write. Kubeflow's SDK calls the server in `update_trainjob_status`. `TrainerReports` gives each training container the
-URL, the token and the CA certificates, in the variables that the SDK reads. The token is valid for this TrainJob's
-status and nothing else.
+URL, the token and the CA certificates, in the variables that the SDK reads. The token is valid for the status of this
+container's TrainJob and nothing else.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ log = structlog.get_logger(__name__)
 AT_ONCE: Final = 32
 """Maximum number of complete reports that are handled at the same time; others wait."""
 OF_A_PEER: Final = 8
-"""Maximum number of complete reports of one address that are handled at the same time, so that an address with many
+"""Maximum number of complete reports from one address that are handled at the same time, so that an address with many
 reports does not delay others."""
 _CALL_S: Final = 5.0
 VOLUME = "kubeflow-trainer-token"
@@ -72,7 +72,7 @@ class Reports:
             return status, reports.answer(reports.RefusedError(status, message))
 
     def accept_report(self, path: str, authorization: str, body: bytes) -> JSON:
-        """Write the reported status and return it; RefusedError if it is refused."""
+        """Write the reported status and return it; raise RefusedError if it is refused."""
         target = reports.target_of(path)
         spec = {"token": reports.token_of(authorization), "audiences": [target.audience]}
         review = self._client.create(TOKEN_REVIEWS, {"metadata": {}, "spec": spec}, timeout_s=_CALL_S)

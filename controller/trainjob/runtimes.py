@@ -72,8 +72,8 @@ def snapshot_name(train_job: str) -> str:
 class RuntimeFinder:
     """Finder of the runtimes of TrainJobs; each runtime is looked up once. `maps` holds the ConfigMaps of TrainJobs.
 
-    Every user who may write ConfigMaps may write these. Therefore, a snapshot is used only if it has the digest in the
-    TrainJob's status. Only the controller writes this digest, so the text is its own.
+    Any user who may write ConfigMaps can change a snapshot. Therefore, a snapshot is used only if it has the digest in
+    the TrainJob's status, which only the controller writes.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class RuntimeFinder:
         snapshot."""
 
     def runtime_of(self, train_job: TrainJob) -> Runtime:
-        """Return the runtime; Obstacle if it cannot be read, or is not allowed."""
+        """Return the runtime; raise Obstacle if it cannot be read, or is not allowed."""
         uid = train_job.metadata.uid
         if uid not in self._known:
             text = self._kept(train_job) or self._keep(train_job)
@@ -173,7 +173,7 @@ class RuntimeFinder:
         return {"metadata": metadata, "immutable": True, "data": {KEY: text}}
 
     def _snapshot(self, train_job: TrainJob) -> _Snapshot | None:
-        """Return the ConfigMap with unchecked content; Obstacle if it is not the TrainJob's, or cannot be read."""
+        """Return the ConfigMap, its content unchecked; raise Obstacle if it is not the TrainJob's, or is unreadable."""
         meta = train_job.metadata
         name = snapshot_name(meta.name)
         try:
@@ -212,7 +212,7 @@ class RuntimeFinder:
             raise Obstacle(f"{what}, is gone; create it again, or delete this TrainJob")
         why = (
             f"{reference.kind} {reference.name} was changed after this TrainJob was admitted, and the earlier version "
-            "no longer exists; the TrainJob uses the present runtime"
+            "no longer exists; the TrainJob uses the current runtime"
         )
         self._recorder.event(train_job, "Warning", "RuntimeChanged", why)
         return live

@@ -26,10 +26,7 @@ JSON = dict[str, Any]
 
 
 class Kinds:
-    """Look-up of resources by kind.
-
-    Common kinds are built in; other kinds are looked up by the API server's discovery.
-    """
+    """Look-up of resources by kind. Common kinds are built in; other kinds are found by the API server's discovery."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -74,11 +71,11 @@ class Watched:
         self._reflectors = [OptionalReflector(client, _resource(name), partial(self._changed, name)) for name in wanted]
 
     def add_handler(self, handler: Handler[Object]) -> None:
-        """Call the handler with each change, after the cache has it."""
+        """Call the handler with each change, once the cache contains it."""
         self._handlers.append(handler)
 
     def start(self) -> None:
-        """Start to watch."""
+        """Start the watches."""
         for reflector in self._reflectors:
             reflector.start()
 

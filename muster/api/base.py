@@ -21,8 +21,8 @@ class Wire(Struct, rename="camel", omit_defaults=True, kw_only=True, gc=False):
 def prepare() -> None:
     """Prepare all wire types, before any threads exist.
 
-    msgspec inspects a Struct's fields when it first decodes one. If two threads do so at the same time, one can see an
-    incomplete type, which crashes the process with a segmentation fault.
+    msgspec inspects a Struct's fields when it first decodes one. If two threads first decode a type at the same time,
+    one of them can see an incomplete type, which crashes the process with a segmentation fault.
     """
     waiting = [Wire]
     while waiting:

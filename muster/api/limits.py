@@ -98,7 +98,7 @@ PROCESSES: Final = Limit("processes per node", 4_096, "processes")
 RETRIES: Final = Limit("retries", 1_000_000, "restarts")
 """The limit suffices for one restart per minute for two years."""
 SECONDS: Final = Limit("seconds", 315_360_000, "seconds")
-"""The limit is ten years. Dates to which ten years are added stay within the calendar."""
+"""The limit is ten years, so that a date plus the limit stays within the calendar."""
 NOTICE: Final = Limit("eviction notice", 3_600, "seconds")
 """Other gangs may have to wait for the capacity of the notified gang until its notice ends. Saving a checkpoint of a
 large run takes only minutes."""
@@ -112,7 +112,7 @@ names."""
 PATTERNS: Final = Limit("patterns per HyperNode", 64, "patterns")
 """Every pattern is compared with the name of every node. Several patterns can be joined into one."""
 ALL_PATTERNS: Final = Limit("patterns of all HyperNodes", 4_096, "different patterns")
-"""Comparing 100,000 names with the maximum number of patterns takes a few seconds, once."""
+"""Comparing 100,000 names with the maximum number of patterns takes a few seconds."""
 PATTERN_CHARS: Final = Limit("characters of a pattern", 512, "characters")
 """Names of nodes have at most 253 characters."""
 PATTERN_STEPS: Final = Limit("steps of a pattern", 1_000, "steps of its program in RE2")
@@ -136,13 +136,13 @@ of kinds that are not stored as text use a hundredth of the limit."""
 NAMESPACE_BYTES: Final = Limit("bytes of a kind in a namespace", 64 * 2**20, "bytes")
 """The limit suffices for ten thousand usual Jobs, and is an eighth of a process's memory."""
 METADATA_BYTES: Final = Limit("bytes of labels of an object", 65_536, "bytes")
-"""The limit suffices for a thousand labels; real objects have a few dozen. The same limit applies to owner references,
-to finalizers, and to annotations of pods."""
+"""The limit suffices for a thousand labels (real objects have a few dozen), and also applies to owner references, to
+finalizers, and to annotations of pods."""
 DEMAND_BYTES: Final = Limit("bytes of one demand of a pod", 32_768, "bytes")
 """The limit suffices for hundreds of volumes or tolerations; real pods have a few dozen."""
 GANG_BYTES: Final = Limit("bytes of a PodGroup's spec", 65_536, "bytes")
-"""The limit suffices for hundreds of tasks or sub-groups, which an event loop processes in about 2 ms. The same limit
-applies to the status."""
+"""The limit suffices for hundreds of tasks or sub-groups, which an event loop processes in about 2 ms, and also applies
+to the status."""
 CONTAINERS: Final = Limit("containers per pod", 256, "containers")
 """Real pods have far fewer containers. Each container is read when the pod's requests are computed."""
 CONTAINER_AMOUNTS: Final = Limit("amounts and ports of a pod's containers", 2_048, "amounts and ports")

@@ -13,8 +13,8 @@ from msgspec import to_builtins
 def difference(old: Any, new: Any) -> dict[str, Any]:
     """Return the JSON merge patch from one Struct or mapping to the other; empty if they are equal.
 
-    Keys that are missing in `new` are removed (null). This includes fields that a Struct omits because they again have
-    their default. Lists are replaced as a whole, because merge patches cannot change parts of them.
+    Keys that are missing in `new` are removed (null), and so are fields that a Struct omits because they have their
+    default again. Lists are replaced as a whole, because merge patches cannot change parts of them.
     """
     return _merge(to_builtins(old), to_builtins(new))
 

@@ -19,7 +19,7 @@ def ranges(text: str) -> Iterator[tuple[int, int]]:
 
 
 def numbers(text: str, below: int) -> Iterator[int]:
-    """Yield each number below `below` in ascending ranges once. A text therefore never yields too many numbers."""
+    """Yield each number below `below` in ascending ranges once, so that no text yields too many numbers."""
     following = 0
     for low, high in ranges(text):
         yield from range(max(low, following), min(high + 1, below))

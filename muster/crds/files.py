@@ -159,7 +159,9 @@ def reference() -> str:
         kind = definition.resource.kind
         table = _table(schemas[kind])
         same = tables.setdefault(table, kind)
-        sections.append(_heading(definition) + (table if same == kind else f"\nIt has the same fields as {same}.\n"))
+        sections.append(
+            _heading(definition) + (table if same == kind else f"\nThe fields are the same as those of {same}.\n")
+        )
     return "\n".join([_INTRODUCTION, *sections])
 
 
@@ -183,7 +185,7 @@ def _table(schema: Schema) -> str:
 def _rows(prefix: str, schema: Schema, shown: dict[str, str]) -> Iterator[str]:
     """Yield one row per field.
 
-    `shown` maps an object type to the place where its fields are listed, as they are listed once.
+    `shown` maps an object type to the only place where its fields are listed.
     """
     required = schema.get("required", [])
     for name, field in schema["properties"].items():

@@ -1,4 +1,4 @@
-"""The comparison of two versions of a CRD: new fields, and the ways in which the later one accepts less."""
+"""The comparison of two versions of a CRD: new fields, and the ways in which the later version accepts less."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -30,11 +30,11 @@ _NARROWER: Final[dict[str, Callable[[Any, Any], bool]]] = {
     "format": lambda old, new: new is not None and (old, new) not in _WIDER,
     "subresources": lambda old, new: not set(old) <= set(new),
 }  # fmt: skip
-"""For each name, if another value, or none, accepts less; called only if the two differ."""
+"""Maps the name of a property to a function that returns True if its new value, or its absence, accepts less."""
 
 
 def taken_back(before: Mapping[str, JSON], now: Mapping[str, JSON]) -> Iterator[str]:
-    """Yield the ways in which a definition accepts less than before, as sentences; both by path, as of `facts_of`."""
+    """Yield the ways in which a definition (as returned by `facts_of`) accepts less than before, as sentences."""
     for path, old in before.items():
         if path in now:
             free, new = _may_go(path, now), now[path]
@@ -52,7 +52,7 @@ def added(before: Mapping[str, JSON], now: Mapping[str, JSON]) -> list[str]:
 
 
 def _may_go(path: str, facts: Mapping[str, JSON]) -> set[str]:
-    """Return what elements of a list may lose: defaults, which readers apply, and keys of atomic lists."""
+    """Return properties that elements of a list may lose: defaults, which readers apply, and keys of atomic lists."""
     lists = [path[: place.start()] for place in finditer(r"\.\[\]", path)]
     atomic = any(facts[each].get("x-kubernetes-list-type", "atomic") == "atomic" for each in lists)
     keys = {"x-kubernetes-list-map-keys", "x-kubernetes-list-type"} if atomic else set()
@@ -69,13 +69,13 @@ def _narrowed(before: JSON, now: JSON) -> Iterator[str]:
             yield from (f"{field} is required now" for field in sorted(set(new or ()) - set(old or ())))
         elif name == "enum":
             if old is None:
-                yield f"takes only {', '.join(map(str, new or ()))} now"
+                yield f"accepts only {', '.join(map(str, new or ()))} now"
             elif new is not None:
-                yield from (f"does not take {value} any more" for value in old if value not in new)
+                yield from (f"no longer accepts {value}" for value in old if value not in new)
         elif name == _VALIDATIONS:
             rules = {rule["rule"] for rule in old or ()}
             yield from (f"has a new rule, {rule['rule']}" for rule in new or () if rule["rule"] not in rules)
         elif name not in _NARROWER:
-            raise ValueError(f"{name} has no rule about which values accept less")
+            raise ValueError(f"{name}: there is no rule that compares its values")
         elif _NARROWER[name](old, new):
             yield f"{name} was {json.dumps(old)} and is {json.dumps(new)}"

@@ -1,6 +1,6 @@
 """Conversion of msgspec's JSON schema into the structural schema of a CustomResourceDefinition.
 
-The schemas differ: there is no `$ref` and no `null` (an optional field is left out), every node has a type, and unknown
+A structural schema has no `$ref` and no `null` (an optional field is left out), every node has a type, and unknown
 fields are dropped unless the schema preserves them. Defaults that equal the type's zero value are left out, so that
 objects stay as their authors wrote them. If the API server should set a zero value as the default, the overlay of the
 type contains this default.
@@ -69,11 +69,11 @@ def with_parts(schema: Mapping[str, Any], change: Callable[[Any], Schema]) -> Sc
 
 
 def without_defaults_in_lists(schema: Schema, *, inside: bool = False, atomic: bool = False) -> Schema:
-    """Return the schema without defaults `inside` lists; list keys keep their defaults outside `atomic` lists.
+    """Return the schema without the defaults of fields in lists; list keys keep their defaults outside `atomic` lists.
 
     An atomic list is compared as a whole. With defaults filled in, the list would differ from the manifest, so
     server-side apply by a second manager would conflict. `kubectl apply` compares all lists in this way, and would
-    never report "unchanged". Readers apply these defaults.
+    never report "unchanged". Readers of the objects apply these defaults.
     """
     whole = "items" in schema and schema.get("x-kubernetes-list-type", "atomic") == "atomic"
     deeper = {"inside": inside or "items" in schema, "atomic": atomic or whole}

@@ -45,7 +45,7 @@ class LoopIterator(Iterator[R], Generic[R]):
 def _blocking(
     call: Callable[Concatenate[LoopClient, P], Coroutine[Any, Any, R]],
 ) -> Callable[Concatenate["Client", P], R]:
-    """Convert a call for threads, which wait for its result."""
+    """Return a blocking version of a call, for threads."""
 
     @wraps(call)
     def blocking(self: "Client", /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -57,7 +57,7 @@ def _blocking(
 def _stepwise(
     call: Callable[Concatenate[LoopClient, P], AsyncGenerator[R]],
 ) -> Callable[Concatenate["Client", P], LoopIterator[R]]:
-    """Convert a call for threads, which iterate over the items; the request is sent with the first item."""
+    """Return a call for threads, which iterate over its items; the request is sent with the first item."""
 
     @wraps(call)
     def stepwise(self: "Client", /, *args: P.args, **kwargs: P.kwargs) -> LoopIterator[R]:
@@ -70,7 +70,7 @@ def _stepwise(
 def _opening(
     call: Callable[Concatenate[LoopClient, P], Coroutine[Any, Any, Watch[R]]],
 ) -> Callable[Concatenate["Client", P], LoopIterator[tuple[str, R]]]:
-    """Convert a call for threads, which iterate over the events; the stream is open when the call returns."""
+    """Return a call for threads, which iterate over its events; the stream is open when the call returns."""
     opened = _blocking(call)
 
     @wraps(call)
@@ -123,7 +123,7 @@ class Client:
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
-        """The loop on which the calls are made."""
+        """The event loop that executes the calls."""
         return self._given or background_loop()
 
     @property

@@ -60,7 +60,7 @@ _reported: set[tuple[str, Identity]] = set()
 class _Name(msgspec.Struct, rename="camel", gc=False):
     """The metadata that identify an object.
 
-    All other data are skipped; this takes about two milliseconds per megabyte.
+    All other data are skipped, at about two milliseconds per megabyte.
     """
 
     namespace: str = ""
@@ -146,8 +146,8 @@ class ListPage(Generic[T]):
 def parts(data: bytes, most_tokens: int | None = None) -> Iterator[tuple[bytes, bytes]]:
     """Split JSON into the (key, value) pairs of its outermost object, or the values of an array with empty keys.
 
-    The decoder raises RecursionError for values that are nested a thousand levels deep, even in skipped fields. This
-    function counts brackets instead: it is slower, but finds the object that is too deep, and its name.
+    The decoder raises RecursionError for values that are nested a thousand levels deep, even in skipped fields.
+    Counting brackets, as this function does, is slower, but finds the object that is too deep, and its name.
 
     Strings, objects and arrays are yielded; numbers, booleans and null are skipped. If the text ends within a value, or
     `most_tokens` is reached, the beginning of this value is yielded last.

@@ -1,8 +1,8 @@
 """Address and credentials of the API server, from a kubeconfig file or a pod's service account.
 
 The `kubernetes` package reads both sources, and handles multiple files, exec plugins, logins and proxies. This module
-converts the package's result into a small `ClientConfig`, and its errors into sentences. These sentences quote only
-names from a kubeconfig, because the package's own errors may quote whole entries with secrets.
+converts the package's result into a small `ClientConfig`, and its errors into sentences. The sentences quote only names
+from a kubeconfig, because the package's own errors may quote whole entries with secrets.
 """
 
 import os
@@ -32,8 +32,8 @@ log = structlog.get_logger(__name__)
 _DEFAULT = "~/.kube/config"
 _TOKEN = "BearerToken"  # noqa: S105 - the package's name for the header
 _RENEWED = frozenset({"tokenFile", "auth-provider"})
-"""Kinds of credentials that may change; the configuration is then loaded again. The package `kubernetes` itself renews
-the credentials of exec plugins."""
+"""Kinds of credentials that may change, so that the configuration is loaded again. The package `kubernetes` itself
+renews the credentials of exec plugins."""
 _CREDENTIALS = frozenset({"token", "exec"}) | _RENEWED
 _loading = threading.Lock()
 """Lock for loading, because the package stores certificates in files that all loads of a kubeconfig share."""
@@ -238,7 +238,7 @@ def _reload(merger: KubeConfigMerger) -> str | None:
 
 
 def _header(found: Any) -> str | None:
-    """Return the header from the package, which reads a pod's token again, and runs exec plugins again, in time."""
+    """Return the header from the package, which renews a pod's token, and runs exec plugins again, in time."""
     header: str | None = found.get_api_key_with_prefix(_TOKEN)
     return header
 
@@ -275,7 +275,7 @@ def _proxy(url: str) -> str:
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         kind = parts.scheme if "://" in url else "without a scheme"
         raise _UnusableError(
-            f"the proxy's URL ({kind}) should begin with http:// or https://, no other proxies can be used: "
+            f"the proxy's URL ({kind}) should begin with http:// or https://; other proxies are not supported: "
             "change proxy-url or HTTPS_PROXY, or name the server in NO_PROXY"
         )
     return url

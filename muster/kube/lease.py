@@ -107,7 +107,7 @@ class Elector:
 
         If a response is lost ("unknown"), the process leads until its deadline. Once `leading` has been False, even
         briefly, it must not become True again without `on_started`, because work may have been rejected or abandoned in
-        the meantime. So a process whose renewal was too late stops leading.
+        the meantime. Therefore, a process whose renewal was too late stops leading.
         """
         sent_at = self._monotonic_s()
         holder = self._try()
@@ -199,7 +199,7 @@ class Elector:
     def _release(self) -> None:
         """Release the lease if it is still held.
 
-        As in client-go, it then has no holder, and a duration of one second.
+        As in client-go, a released lease has no holder, and a duration of one second.
         """
         try:
             lease = self._client.get(core.LEASES, self._name, self._namespace, timeout_s=self._timeout_s)

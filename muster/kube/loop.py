@@ -1,7 +1,7 @@
 """The event loop on which a process calls the API server, and functions by which threads wait for it.
 
-There is one loop per process, in a separate thread, created on first use. A fork does not copy the thread, so the child
-creates its own.
+There is one loop per process, in a separate thread, created on first use. A fork does not copy the thread, so a child
+process creates its own loop.
 """
 
 import asyncio
@@ -65,7 +65,7 @@ def _start() -> asyncio.AbstractEventLoop:
             runner.run(until_the_end())
 
     def end() -> None:
-        """Cancel all tasks and end the thread. In a forked child, there is no such thread."""
+        """Cancel all tasks and end the thread, which does not exist in a forked child."""
         if thread.is_alive():
             started.result().call_soon_threadsafe(ended.set)
             thread.join(_STOP_S)

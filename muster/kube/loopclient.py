@@ -1,7 +1,7 @@
 """The API client of an event loop: typed calls on `Resource` descriptors.
 
-`reads` contains the read-only calls and the guarantees of all calls; this module adds the writes. There is no
-"replace", because the wire types are trimmed, and writing one back would drop fields.
+`reads` contains the read-only calls and the guarantees of all calls; this module adds the writes. There is no method to
+replace an object, because writing back a trimmed wire type would drop fields.
 
 `muster.kube.client` is the same client for threads.
 """
@@ -95,7 +95,7 @@ class LoopClient(Reads):
         *,
         subresource: str = "",
     ) -> T:
-        """Like `merge_patch`, but lists are merged by key (conditions by type); only for Kubernetes' own kinds."""
+        """Send a patch that merges lists by key (conditions by type); only for Kubernetes' own kinds."""
         path = res.path(namespace, name, subresource)
         return await self._typed(res, "patch", "PATCH", path, patch, content_type=STRATEGIC_PATCH)
 
@@ -121,7 +121,7 @@ class LoopClient(Reads):
     ) -> None:
         """Delete an object; raises `Conflict` if its UID or resource version differs from the given one."""
         if not name:
-            raise ValueError(f"a {res.kind} without a name cannot be deleted: the request would delete all of them")
+            raise ValueError(f"a {res.kind} without a name cannot be deleted: the request would delete all objects")
         options = given(
             apiVersion="v1",
             kind="DeleteOptions",

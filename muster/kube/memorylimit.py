@@ -1,8 +1,8 @@
 """Limit on the memory that a namespace's objects use in a cache; the newest objects above the limit are left out.
 
-A user who may create objects could otherwise fill the memory of a process that serves all users. The size of an object
-is measured in its stored form. The oldest objects are kept, regardless of the order of a list. A left-out object is
-added as soon as there is space for it.
+Without the limit, a user who may create objects could fill the memory of a process that serves all users. The size of
+an object is measured in its stored form. The oldest objects are kept, regardless of the order of a list. A left-out
+object is added as soon as there is space for it.
 """
 
 from bisect import bisect_left, insort
@@ -164,7 +164,7 @@ class MemoryLimit(Generic[T]):
         return []
 
     def _to_go(self, space: _Namespace, one: _Weighed) -> list[_Weighed] | None:
-        """Return the newer objects to drop so that this one fits; None if this one must be left out itself."""
+        """Return the newer objects to drop so that an object fits; None if the object itself must be left out."""
         known = space.kept.get(one.key)
         over = space.bytes - (known.bytes if known else 0) + one.bytes - self._of_namespace
         newer: list[_Weighed] = []

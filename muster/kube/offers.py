@@ -1,4 +1,4 @@
-"""Largest allocatable resources of each node; the recorder and the controller charge a pod for no more than these."""
+"""Largest allocatable resources of each node, which limit what the recorder and the controller charge for a pod."""
 
 from contextlib import suppress
 

@@ -1,9 +1,7 @@
 """Read access to the API server: objects, lists, watches and logs.
 
-The guarantees below also apply to the calls that write.
-
-Every call has a timeout and an explicit content type, raises an `APIError` (muster.kube.errors) on failure, and is sent
-once. The caller decides whether a retry is harmless.
+Every call, also one that writes, has a timeout and an explicit content type, raises an `APIError` (muster.kube.errors)
+on failure, and is sent once. The caller decides whether a retry is harmless.
 """
 
 import asyncio
@@ -32,8 +30,8 @@ a megabyte."""
 _PAGE_BYTES = 16 * 1024 * 1024
 _MOST_OBJECTS = 5000
 """Maximum number of objects on a page. Small pages are expensive, because the API server collects all remaining objects
-for each page. For example, listing 50,000 pods of a kilobyte takes 1.7 s of its CPU time in pages of 1,000. In
-pages of 5,000, it takes 0.9 s."""
+for each page. For 50,000 pods of a kilobyte, it uses 1.7 s of CPU time in pages of 1,000, and 0.9 s in pages of
+5,000."""
 _MOST_TIMES = 10
 """Maximum factor by which a page may be larger than the previous one. The first hundred objects may be small, and each
 of the next 5,000 may take a megabyte."""
@@ -67,7 +65,7 @@ class Reads:
         self.close = self._transport.close
 
     async def request(self, method: str, path: str, *, body: bytes | None = None, **call: Unpack[Call]) -> bytes:
-        """Send any request. Only for calls that have no method of their own."""
+        """Send any request; for calls that have no method of their own."""
         return await self._transport.exchange(method, path, body=body, **call)
 
     async def get(
@@ -237,7 +235,7 @@ async def _page_of(res: Resource[T], body: bytes, where: str) -> ListPage[T]:
 
 
 def _undecodable(what: str, error: Exception, where: str) -> Undecodable:
-    return Undecodable(f"not {what} as we know it: {error}", status=200, where=where)
+    return Undecodable(f"the response cannot be read as {what}: {error}", status=200, where=where)
 
 
 def _objects_after(page: ListPage[Any], limit: int) -> int:

@@ -1,13 +1,13 @@
 """Reflector, which keeps a store equal to the API server's objects and notifies handlers of every change.
 
-Three nested loops, each with one reason to end::
+Three nested loops run, each with one reason to end::
 
     _run       forever, until `stop`: follow, and after a failure wait a little and start over
     _follow    one list and all later changes, until the API server no longer has its version
     _consume   one stream, until the server or the network ends it
 
-A stream may end at any moment. The next one starts where it ended, so no change is lost or duplicated. If the API
-server no longer has that resource version, everything is listed again, and only the differences are reported.
+A stream may end at any moment. The next stream starts at the last version, so no change is lost or duplicated. If the
+API server no longer has this version, everything is listed again, and only the differences are reported.
 """
 
 import asyncio
@@ -162,8 +162,8 @@ class Reflector(Readable, Generic[T]):
     async def _run(self) -> None:
         """Restart after each failure, because otherwise the cache would contain old objects forever.
 
-        The reflector also pauses after the error `Gone`. Otherwise a server that drops versions faster than they are
-        listed would be listed continuously, and a full list is a cache's most expensive request.
+        The reflector also pauses after the error `Gone`, so that a server that drops versions too fast is not listed
+        continuously: a full list is a cache's most expensive request.
         """
         while not self._stopping:
             try:

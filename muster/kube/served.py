@@ -1,6 +1,6 @@
 """Periodic check if the API server serves a kind that depends on a feature gate or on an installed CRD.
 
-Such a kind can appear and disappear while a process runs, because the API server may restart with other gates. A watch
+The kind can appear and disappear while a process runs, because the API server may restart with other gates. A watch
 would report nothing before the first object of the kind exists.
 """
 

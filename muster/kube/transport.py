@@ -1,7 +1,7 @@
 """HTTP exchanges with the API server: aiohttp's connections, with credentials, time limits, errors and metrics.
 
-Requests are not retried here, because only the caller knows if a retry is harmless. (aiohttp retries a GET or DELETE
-only if a reused connection is broken.)
+This module does not retry requests, because only the caller knows if a retry is harmless. (aiohttp retries a GET or
+DELETE only if a reused connection is broken.)
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from muster.kube.config import ClientConfig
 from muster.kube.errors import TooLarge, Unreachable, error_of, warnings_of
 
 REQUESTS = Counter(
-    "muster_kube_requests_total", "Requests to the API server; code 0: no response.", ["verb", "resource", "code"]
+    "muster_kube_requests_total", "Requests to the API server; code 0 means no response.", ["verb", "resource", "code"]
 )
 REQUEST_SECONDS = Histogram(
     "muster_kube_request_seconds",
@@ -138,7 +138,7 @@ class Transport:
     def close(self) -> None:
         """Close all connections soon; calls in progress fail with `Unreachable`, and later calls open new connections.
 
-        Call this on the loop.
+        Call the method on the event loop.
         """
         keeper, self._keeper, self._session = self._keeper, None, None
         if keeper is not None:
@@ -201,8 +201,8 @@ class Transport:
 class _CachedHeader:
     """Cache of the Authorization header, which is determined in a thread because a program may have to run for it.
 
-    All calls wait for the same result, and a call that times out does not cancel it. Otherwise each call would start
-    another instance of a hanging program, until no threads are left.
+    All calls wait for the same result, and a call that times out does not cancel it, so that a hanging program is not
+    started again by each call.
     """
 
     def __init__(self, ask: Callable[[], str] | None) -> None:

@@ -173,8 +173,8 @@ class WorkQueue(Generic[K]):
 class GroupQueue(Generic[K]):
     """Queued keys, taken from each group (`group_of`) alternately. Not thread-safe.
 
-    Groups without keys in progress come first. Among them, and among all others, the group that has waited longest
-    comes first. The cost of each operation does not depend on the number of keys and groups.
+    Groups without keys in progress precede all other groups; among equal groups, the one that has waited longest is
+    first. The cost of each operation does not depend on the number of keys and groups.
     """
 
     def __init__(self, group_of: Callable[[K], Hashable]) -> None:

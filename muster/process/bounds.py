@@ -27,12 +27,12 @@ again."""
 HEADER_BYTES = 64 * 1024
 HEADER_FIELDS = 100
 CONNECTIONS = 1000
-"""Maximum number of connections without a complete request. Beyond this number, the address with the most connections
-loses its oldest one, so that no client can shut out another. Requests in progress are not counted, because
+"""Maximum number of connections without a complete request. If the maximum is exceeded, the address with the most
+connections loses its oldest one, so that no client can shut out another. Requests in progress are not counted, because
 kube-scheduler has one for each waiting member of a gang."""
 _CHECKS = 50
-"""Connections are only counted each time that another `CONNECTIONS / _CHECKS` of them have been opened, because
-counting visits all of them."""
+"""After every `CONNECTIONS / _CHECKS` new connections, all connections are counted; more often would cost too much
+time."""
 
 OPEN = Gauge("muster_server_connections", "Open client connections of all servers of the process")
 DROPPED = Counter(

@@ -26,7 +26,7 @@ class LoopLag:
         self._due_s: float | None = None
 
     def follow(self) -> None:
-        """Start the measurement. Call this on the loop."""
+        """Start the measurement; the caller must run on the loop."""
         self._due_s = self._monotonic_s() + TICK_S
         asyncio.get_running_loop().call_later(TICK_S, self._tick)
 

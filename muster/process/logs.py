@@ -34,7 +34,7 @@ def harmless(text: str) -> str:
 
 
 def show_uncaught(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Write a traceback like Python, but escape control characters, because a message may quote text of a tenant."""
+    """Write a traceback as Python does, but escape control characters, because a message may quote text of a tenant."""
     sys.stderr.write(harmless("".join(traceback.format_exception(kind, error, trace))))
 
 
@@ -53,8 +53,8 @@ def _show_uncaught_in_thread(args: threading.ExceptHookArgs) -> None:
 def configure(process: str, level: str = "info") -> None:
     """Configure logging for this process, whose name is in every line.
 
-    With `MUSTER_LOG=console`, lines are formatted for people instead. Call this once, before anything is logged. After
-    a crash in native code, the Python stacks are also printed on stderr.
+    With `MUSTER_LOG=console`, lines are formatted for people instead. Call the function once, before anything is
+    logged. After a crash in native code, the Python stacks are also printed on stderr.
     """
     faulthandler.enable()
     show_all_uncaught()

@@ -35,7 +35,7 @@ from muster.process.tls import Files, ServerTLS, send_end
 
 LARGE_BYTES = 64 * 1024
 LARGE_AT_ONCE = 8
-"""Maximum number of large request bodies that are read at the same time. Without this limit, clients could fill the
+"""Maximum number of large request bodies that are read at the same time. Without the limit, clients could fill the
 memory with incomplete requests."""
 
 
@@ -138,7 +138,7 @@ def _in_worker(app: flask.Flask, threads: int, on_start: Callable[[], None], on_
 def _tie(master_pid: int) -> None:
     """Make the kernel end the worker when its master ends.
 
-    Without this tie, the worker of a killed master would continue to run for some seconds beside its successor.
+    Otherwise, the worker of a killed master would continue to run for some seconds beside its successor.
     """
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

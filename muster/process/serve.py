@@ -26,8 +26,8 @@ from muster.process.tls import ServerTLS
 log = structlog.get_logger()
 
 IDLE_S: Final = 120
-"""Time after which an idle connection is closed. This time is longer than the 90 s after which Go's clients close idle
-connections, because the server must not close a connection first."""
+"""Time after which an idle connection is closed: longer than the 90 s of Go's clients, because the server must not
+close a connection first."""
 GRACE_S: Final = 5
 """Maximum time for requests in progress once the server is stopping."""
 BACKLOG: Final = 4096
@@ -91,9 +91,9 @@ def run(
 ) -> None:
     """Serve until SIGTERM or SIGINT, in this thread, on `loop` or a new event loop.
 
-    Raises OSError if the port cannot be opened. `on_start` runs before the first request; an exception in it is raised
-    here. After the signal, `on_stopping` runs on the loop. Then requests in progress get up to five seconds to finish,
-    and `on_stop` runs in a thread.
+    Raises OSError if the port cannot be opened. `on_start` runs before the first request; its exceptions are raised to
+    the caller. After the signal, `on_stopping` runs on the loop. Afterwards, requests in progress get up to five
+    seconds to finish, and `on_stop` runs in a thread.
     """
     allow_descriptors()
     prepare()

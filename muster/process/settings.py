@@ -31,7 +31,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     KIND: ClassVar[str] = ""
 
     def problems(self) -> Iterator[str]:
-        """Yield a sentence for each invalid combination of valid fields; it begins with the name of a field."""
+        """Yield a sentence for each invalid combination of valid fields; every sentence begins with a field's name."""
         yield from ()
 
 
@@ -117,7 +117,7 @@ def _refused(words: Sequence[str], wanted: type[Settings]) -> Iterator[str]:
     flags = [word.partition("=")[0] for word in words if word.startswith("--")]
     moved = {flag: name for flag in flags if (name := _camel(flag)) in wanted.__struct_encode_fields__}
     for flag, name in moved.items():
-        yield f"{flag}: this is no flag: set {name} in the file of --settings (docs/configuration.md)"
+        yield f"{flag}: this is not a flag: set {name} in the file of --settings (docs/configuration.md)"
     if not moved:
         yield f"unrecognized arguments: {' '.join(words)}"
 

@@ -123,7 +123,7 @@ def _load_context(files: Files) -> _Shown:
         try:
             context.load_verify_locations(cafile=files.client_ca)
         except OSError as error:
-            raise FileError(f"{files.client_ca}: there is no certificate (PEM) in it: {error}") from error
+            raise FileError(f"{files.client_ca}: the file contains no certificate (PEM): {error}") from error
     return _Shown(context, ends_s)
 
 

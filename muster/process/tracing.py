@@ -4,8 +4,7 @@ The ids of a trace and of its first span are digests of the workload's UID. Ever
 objects and calls need not contain them. Spans are recorded after they have ended, in the same places as metrics. A
 process has one recorder, `SPANS`.
 
-Muster does not require OpenTelemetry: `pip install 'muster[tracing]'`, or an image with requirements-tracing.lock, adds
-it.
+OpenTelemetry is optional: `pip install 'muster[tracing]'`, or an image with requirements-tracing.lock, adds it.
 """
 
 import importlib.util
@@ -110,8 +109,8 @@ def check_endpoint(endpoint: str) -> None:
 def configure(process: str, endpoint: str) -> None:
     """Send spans to the OTLP/HTTP endpoint in the settings or the environment, if there is one.
 
-    Call this after a fork, because threads do not survive a fork. Raises TracingError like `check_endpoint`. If only
-    the environment names an endpoint, which many programs may share, a missing package is only logged.
+    Call the function after a fork, because threads do not survive a fork. Raises TracingError like `check_endpoint`. If
+    only the environment names an endpoint, which many programs may share, a missing package is only logged.
     """
     check_endpoint(endpoint)
     wanted = endpoint or os.environ.get(ENDPOINT_VARIABLE, "")

@@ -115,10 +115,7 @@ def _claimed(container: Container, spec: PodSpec, claims: Claims) -> Iterator[tu
 
 
 def _devices(request: DeviceRequest) -> tuple[bool, int | None]:
-    """Return True if a request is for accelerators, and the number of devices.
-
-    Alternatives may differ in kind and number.
-    """
+    """Return True if a request is for accelerators, and the number of devices; None if its alternatives differ."""
     exact = [request.exactly] if request.exactly else request.first_available
     counts = {0 if each.admin_access else None if each.allocation_mode == ALL else max(1, each.count) for each in exact}
     of_accelerators = any(part in each.device_class_name.lower() for each in exact for part in _CLASSES)

@@ -8,7 +8,7 @@ JOB_BACK_OFF_MOST_S: Final = 600.0
 The controller waits 10 s after a Job's first failed pod since the last success, and twice as long after each further
 one. The controller counts disrupted pods even if a podFailurePolicy ignores them (pkg/controller/job/backoff_utils.go,
 in 1.37 as before). The controller does not count pods that lost the controller's finalizer before they failed, so the
-extender removes this finalizer from evicted pods. The number of failed pods is stored only in memory."""
+extender removes this finalizer from evicted pods. The controller stores the number of failed pods only in memory."""
 _MOST_DOUBLINGS: Final = 60
 """Maximum number of doublings, because a status may contain any number of failures; every delay reaches its maximum
 earlier."""

@@ -37,5 +37,5 @@ def mistakes(annotations: Mapping[str, str], path: str) -> Iterator[FieldError]:
         yield FieldError(f"{path}[{ON_NODE_FAULT}]", message, annotations[ON_NODE_FAULT], "NotSupported")
     for key in _DURATIONS:
         if key in annotations and seconds_of(annotations, key) is None:
-            message = f"must be a duration from 0s to {SECONDS.value} seconds, as 30s, 5m or 1h30m are"
+            message = f"must be a duration from 0s to {SECONDS.value} seconds, such as 30s, 5m or 1h30m"
             yield FieldError(f"{path}[{key}]", message, annotations[key])

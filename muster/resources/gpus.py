@@ -37,8 +37,7 @@ class GpuShare:
     devices: int = 1
     """Number of different devices."""
     by_resource: bool = False
-    """True if the share is requested by Volcano's resource. Only nodes with Volcano's device plugin have this
-    resource."""
+    """True if the share is requested by Volcano's resource, which only nodes with Volcano's device plugin have."""
 
     def on(self, memory: int) -> int:
         """Return the share in thousandths of a device that has this memory (in MiB), rounded up.
@@ -107,7 +106,7 @@ def share_errors(annotations: Mapping[str, str], spec: PodSpec, path: str, spec_
             yield FieldError(f"{path}[{names.GPU_CONTAINER}]", message, name)
     if requests.get(names.VOLCANO_GPU_MEMORY, 0) > 0 and requests.get(names.VOLCANO_GPU_NUMBER, 0) > 0:
         both = f"{names.VOLCANO_GPU_MEMORY} and {names.VOLCANO_GPU_NUMBER}"
-        message = f"must not ask for {both}: request a GPU fraction or whole GPUs"
+        message = f"must not request {both}: request a GPU fraction or whole GPUs"
         yield FieldError(f"{spec_path}.containers", message)
     yield from GPU_MEMORY.exceeded(f"{spec_path}.containers", requests.get(names.VOLCANO_GPU_MEMORY, 0))
 
@@ -115,7 +114,7 @@ def share_errors(annotations: Mapping[str, str], spec: PodSpec, path: str, spec_
 def _read_errors(annotations: Mapping[str, str], path: str = "metadata.annotations") -> Iterator[FieldError]:
     fraction, memory = annotations.get(names.GPU_FRACTION), annotations.get(names.GPU_SHARE_MEMORY)
     if fraction is not None and (not _FRACTION.fullmatch(fraction) or not _portion(fraction)):
-        message = 'must be more than 0 and less than 1, with three digits at most, as in "0.5"; ask for whole GPUs by '
+        message = 'must be more than 0 and less than 1, with at most three digits, as in "0.5"; request whole GPUs by '
         yield FieldError(f"{path}[{names.GPU_FRACTION}]", f"{message}limits of {GPU}", fraction)
     if memory is not None:
         try:

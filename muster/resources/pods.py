@@ -78,7 +78,7 @@ def requests_on_node(pod: Pod) -> Vector:
 
 
 def _total(spec: PodSpec, of: Callable[[Container], Vector], whole: Vector, *, infeasible: bool = False) -> Vector:
-    """Return the sum over containers or the pod-level resources (actual: `whole`), plus overhead and one of `pods`."""
+    """Return the sum over containers, or pod-level resources (`whole`: the actual ones), plus overhead and one pod."""
     result = _container_requests(spec, of)
     if spec.resources:
         wanted, has = _pod_level_requests(spec.resources, result), _of_pods(whole)

@@ -1,8 +1,8 @@
 """Kubernetes quantities ("500m", "1.5Gi", "3e2") as exact integers, and back.
 
-The grammar is the API server's. A quantity begins with an ASCII decimal number. It may end with a decimal suffix (n u m
-k M G T P E), a binary suffix (Ki Mi Gi Ti Pi Ei) or an exponent (e3, E-2). Fractions of the requested unit are rounded
-up, and quantities beyond 64 bits are capped, as in the API server.
+The grammar is the API server's. A quantity is an ASCII decimal number with an optional suffix. The suffix is decimal (n
+u m k M G T P E), binary (Ki Mi Gi Ti Pi Ei) or an exponent (e3, E-2). Fractions of the requested unit are rounded up,
+and quantities beyond 64 bits are capped, as in the API server.
 """
 
 import re

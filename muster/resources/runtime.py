@@ -32,7 +32,7 @@ def parse_duration_ns(text: str) -> int:
     for whole, part, unit in _PART.findall(text):
         total += int(whole or 0) * _UNIT_NS[unit] + int(part or 0) * _UNIT_NS[unit] // 10 ** len(part)
     if total > _MAX_NS:
-        raise ValueError(f"{text!r} is longer than any duration can be; write it like 30s, 5m or 1h30m")
+        raise ValueError(f"{text!r} is too long for a duration; write it like 30s, 5m or 1h30m")
     return total
 
 
@@ -56,7 +56,7 @@ def parse_days_s(text: str) -> float:
     whole_s = (7 * int(weeks or 0) + int(days or 0)) * _DAY_S
     seconds = whole_s + (parse_duration_s(rest) if rest or not found else 0.0)
     if seconds * _NS > _MAX_NS:
-        raise ValueError(f"{text!r} is longer than any duration can be; write it like 5m, 1h30m or 2d12h")
+        raise ValueError(f"{text!r} is too long for a duration; write it like 5m, 1h30m or 2d12h")
     return seconds
 
 
@@ -159,7 +159,7 @@ def budget_mistakes(annotations: Mapping[str, str], path: str) -> Iterator[Field
     text = annotations.get(RESTART_BUDGET)
     if text is not None and restart_budget(annotations) is None:
         message = (
-            f"{text!r} is not a number of restarts from 0 to {RESTARTS.value} (limit {RESTARTS.name!r}) in a time; "
+            f"{text!r} is not a number of restarts from 0 to {RESTARTS.value} (limit {RESTARTS.name!r}) in a period; "
             "write it like 5 in 1h"
         )
         yield FieldError(f"{path}[{RESTART_BUDGET}]", message, text)

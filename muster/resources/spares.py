@@ -12,7 +12,7 @@ from muster.api.limits import SPARES, TASKS, whole_number
 
 _MAX_CHARS = 4_096
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
-_HOW = f"write a number of nodes from 0 to {SPARES.value}, or a number for each pod set, as worker=2,ps=1"
+_HOW = f"write a number of nodes from 0 to {SPARES.value}, or a number for each pod set, such as worker=2,ps=1"
 
 
 def parse_spares(text: str) -> dict[str, int]:

@@ -143,7 +143,7 @@ def mistakes(annotations: Mapping[str, str], path: str, pods: int | None = None)
     yield from _wrong_levels(annotations, path)
     modes = [key for key in names.KUEUE_TOPOLOGY_MODES if key in annotations]
     for key in modes[1:]:
-        yield FieldError(f"{path}[{key}]", f"only one of {', '.join(modes)} may be there", annotations[key])
+        yield FieldError(f"{path}[{key}]", f"only one of {', '.join(modes)} may be set", annotations[key])
     anywhere = annotations.get(names.KUEUE_UNCONSTRAINED)
     if anywhere not in {None, "true", "false"}:
         yield FieldError(f"{path}[{names.KUEUE_UNCONSTRAINED}]", "must be true or false", anywhere)

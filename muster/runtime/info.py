@@ -164,8 +164,8 @@ class PodSet:
     def port(self, number: int) -> None:
         """Open a TCP port in the container that runs the framework, unless a container already opens it.
 
-        On the host's network, two containers must not have the same port. In other pods, it suffices if one container
-        has the port.
+        On the host's network, two containers must not have the same port. In pods with a network of their own, it
+        suffices if one container has the port.
         """
         taken = {(port.container_port, port.protocol) for each in self.containers for port in each.given.ports}
         if self.target and (number, "TCP") not in taken and number not in self.target.ports:
@@ -186,7 +186,7 @@ class UserEnv:
 
 @dataclass(slots=True)
 class Info:
-    """A workload on its way to a plan.
+    """A workload that is being planned.
 
     `settings` are the user's parameters. `target` is the kind of object that creates the pods of a TrainJob (`Job`,
     `JobSet`); it is empty if the owner creates its pods itself. `train_job` and `runtime` are the objects as read, for

@@ -1,4 +1,4 @@
-"""The plan of a workload's pods, with the source of each value, and the components (other objects that it needs).
+"""The plan of a workload's pods, with the source of each value, and its components (other objects for the workload).
 
 Plans are immutable. The webhook and the controller compute equal plans.
 """
@@ -152,7 +152,7 @@ class Plan:
     """The plan of one workload.
 
     `base` is the template of the components, for reading only: the merged JobSet spec of a TrainJob, empty if the owner
-    makes its pods itself. `suspend` is true if the TrainJob currently wants no pods.
+    creates its pods itself. `suspend` is true if the TrainJob currently wants no pods.
     """
 
     framework: str

@@ -46,7 +46,7 @@ def compile_train_job(
     """Return plan and components of a TrainJob; if there are errors, only the errors and warnings.
 
     Errors have paths in the TrainJob (`spec.trainer.env`). Runtime patches are checked against the runtime's template
-    before they are merged into it. Neither argument is changed. `claims` finds the requests of the pods' claims.
+    before they are merged into it. The arguments are not changed. `claims` finds the requests of the pods' claims.
     """
     info = describe(train_job, runtime, target)
     for pod_set in info.pod_sets:

@@ -69,7 +69,7 @@ def _check_step(job: jobset.ReplicatedJob, path: str) -> Iterator[FieldError]:
 def _check_order(job: jobset.ReplicatedJob, path: str, seen: set[str]) -> Iterator[FieldError]:
     for place, dependency in enumerate(job.depends_on):
         if dependency.name not in seen:
-            message = f"must be the name of a replicated job that stands before it: {', '.join(sorted(seen)) or 'none'}"
+            message = f"must be the name of an earlier replicated job: {', '.join(sorted(seen)) or 'none'}"
             yield FieldError(f"{path}.dependsOn[{place}].name", message, dependency.name, "NotFound")
 
 
@@ -82,12 +82,12 @@ def _check_claims(runtime: Runtime) -> Iterator[FieldError]:
             name = template.metadata.name
             path = f"{CLAIMS}[{place}].templates[{index}].metadata.name"
             if not name:
-                yield FieldError(path, "must be set: containers mount the claim under it", reason="Required")
+                yield FieldError(path, "must be set: containers mount the claim by this name", reason="Required")
             elif names.count(name) > 1:
                 yield FieldError(path, "must be the name of one claim only", name, "Duplicate")
             elif name not in mounted:
                 there = ", ".join(sorted(mounted)) or "none"
-                yield FieldError(path, f"must be mounted by a container of the runtime; mounted are {there}", name)
+                yield FieldError(path, f"must be mounted by a container of the runtime; mounted volumes: {there}", name)
 
 
 def _check_mapped(runtime: Runtime) -> Iterator[FieldError]:

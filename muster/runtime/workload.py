@@ -24,8 +24,9 @@ def target_container(spec: PodSpec, annotations: Mapping[str, str]) -> str:
     """Return the name of the container that runs the framework.
 
     The result is the container that kubectl uses by default (annotation kubectl.kubernetes.io/default-container),
-    otherwise the container named `node` (Kubeflow's convention), otherwise the first container. Call this with the
-    owner's template, not with a pod, because another webhook may have inserted a sidecar before the pod's containers.
+    otherwise the container named `node` (Kubeflow's convention), otherwise the first container. Call the function with
+    the owner's template, not with a pod, because another webhook may have inserted a sidecar before the pod's
+    containers.
     """
     named = [container.name for container in spec.containers]
     for wanted in (annotations.get(DEFAULT_CONTAINER), TRAINER_CONTAINER):
@@ -46,7 +47,7 @@ def describe(
 ) -> Info:
     """Return the description for plugins of a workload whose pods have this `spec`, at the field path `path`.
 
-    `pod` is the pod that is being admitted, if it is one; `claims` finds the requests of claims. Raises
+    `pod` is the pod that is being admitted, or None for a template; `claims` finds the requests of claims. Raises
     InvalidFieldError if `spec` lacks the container that runs the framework.
     """
     containers = containers_of(spec, path)

@@ -61,8 +61,8 @@ def warn_steps(job_flow: JobFlow) -> Iterator[str]:
     for index, flow in enumerate(job_flow.spec.flows):
         if flow.name in seen:
             yield (
-                f"{PATH}[{index}].name: another entry has the name {flow.name!r}: together they are one step, whose "
-                "Job is made when the first of them need not wait; for two Jobs, copy the JobTemplate"
+                f"{PATH}[{index}].name: another entry has the name {flow.name!r}: both entries are one step, whose "
+                "Job is created once the dependencies of one entry are met; for two Jobs, copy the JobTemplate"
             )
         seen.add(flow.name)
 
@@ -80,8 +80,8 @@ def _check_probe(probe: Probe, path: str, *, waits: bool) -> Iterator[FieldError
     for field, listed in (("httpGetList", probe.http_get_list), ("tcpSocketList", probe.tcp_socket_list)):
         if listed:
             message = (
-                "Muster's controller connects to no pods; wait for a phase of the task in taskStatusList, or have the "
-                "first program of the next Job wait for the address"
+                "Muster's controller does not connect to pods; wait for a phase of the task in taskStatusList, or have "
+                "the first program of the next Job wait for the address"
             )
             yield FieldError(f"{path}.{field}", message, reason="Forbidden")
     if probe.task_status_list and not waits:

@@ -95,7 +95,7 @@ def update(existing: PodGroup, wanted: PodGroup) -> dict[str, Any]:
 
 
 def _without(job: Job, later: Collection[str]) -> Job:
-    """Return the Job without these tasks. If its minimum covers the minimums of all tasks, it is reduced by theirs."""
+    """Return the Job without these tasks, and its minimum reduced by theirs if it covers the minimums of all tasks."""
     spec = job.spec
     tasks = [task for task in spec.tasks if task.name not in later]
     least = job_minimum(spec)
@@ -128,8 +128,9 @@ def min_resources(job: Job, priorities: Mapping[str, int]) -> dict[str, str]:
 def _smallest_gang(job: Job, priorities: Mapping[str, int]) -> list[tuple[TaskSpec, int]]:
     """Return the number of each task's pods in the smallest gang; tasks with a higher priority are filled first.
 
-    If the Job's minimum is less than the sum of its tasks' minimums, whole tasks are taken in the order of priority.
-    Otherwise each task gets its minimum, and the remaining pods are assigned in the order of priority.
+    If the Job's minimum is less than the sum of its tasks' minimums, whole tasks are taken in the order of priority. If
+    the minimum is at least this sum, each task gets its minimum, and the remaining pods are assigned in the order of
+    priority.
     """
 
     def priority(task: TaskSpec) -> int:

@@ -82,7 +82,7 @@ def pod(job: Job, slot: PodSlot) -> Manifest:
 
 
 def _scheduler(own: str, of_job: str) -> str:
-    """Return the scheduler of the template, otherwise of the Job.
+    """Return the template's scheduler, otherwise the Job's.
 
     The default pool's scheduler is replaced by the scheduler of the Job's pool.
     """

@@ -1,8 +1,8 @@
 """Annotations that limit a queue in addition to its capability: per user, by GPU model, by time, and by usage budget.
 
 Another annotation sets the queue's weights for single resources, in addition to the weight in its spec, as in
-KAI-Scheduler. Admission, the planner and the command line all read the limits by this module. Pure. Admission rejects
-an annotation with an error. If admission was bypassed, such an annotation has no effect, but the others do.
+KAI-Scheduler. Admission, the planner and the command line all read the limits with this module. Pure. Admission rejects
+an annotation with an error. If admission was bypassed, only the annotation with the error has no effect.
 
 A window (`Mon-Fri 08:00-18:00 Europe/Berlin nvidia.com/gpu=32`) begins and ends at wall-clock times in its zone, also
 on days when the clock changes. If the end is not after the beginning, the window ends on the next day.
@@ -56,7 +56,7 @@ class UsageWindow(NamedTuple):
     """The window as its author wrote it, without the quantities."""
 
     def until(self, now_s: float) -> float | None:
-        """Return when the window that is active now ends, in seconds since the epoch; None if it is not active."""
+        """Return the end of the window, in seconds since the epoch, if the window is active now; otherwise None."""
         return max((end for begin, end in self._near(now_s) if begin <= now_s < end), default=None)
 
     def _near(self, now_s: float) -> list[tuple[float, float]]:
@@ -121,7 +121,7 @@ class QueueLimits(NamedTuple):
     budgets: tuple[UsageBudget, ...] = ()
     """Usage budgets, each of which applies separately."""
     enforced: bool = False
-    """True if budgets are enforced; False if it is only reported that one is exceeded."""
+    """True if budgets are enforced; False if an exceeded budget is only reported."""
 
     def __bool__(self) -> bool:
         """Return True if there is any limit."""
@@ -214,7 +214,7 @@ def _read_budgets(text: str) -> tuple[UsageBudget, ...]:
 
 def _is_enforced(text: str) -> bool:
     if text not in MODES:
-        raise ValueError(f"{text!r} is none of {', '.join(MODES)}")
+        raise ValueError(f"{text!r} should be one of {', '.join(MODES)}")
     return text == "enforce"
 
 

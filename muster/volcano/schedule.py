@@ -52,14 +52,14 @@ class Every:
         return start_s + max(1, (time_s - start_s) // self.seconds + 1) * self.seconds
 
     def latest(self, time_s: float, since_s: float, start_s: float) -> float | None:
-        """Return the last time up to `time_s` but after `since_s`; None without one."""
+        """Return the last time up to `time_s` but after `since_s`; None if there is none."""
         found = start_s + ((time_s - start_s) // self.seconds) * self.seconds
         return found if found > max(since_s, start_s) else None
 
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """Times given by five fields in a time zone."""
+    """Times given by the five fields of a cron expression, in a time zone."""
 
     text: str
     zone: ZoneInfo
@@ -109,7 +109,7 @@ def read_schedule(text: str, time_zone: str | None) -> Schedule:
 
 
 def zone_of(name: str | None) -> ZoneInfo:
-    """Return the time zone of this name, UTC without one; raises ScheduleError."""
+    """Return the time zone of this name, UTC without a name; raises ScheduleError."""
     if name is None:
         return ZoneInfo("UTC")
     if not _ZONE.fullmatch(name) or name.lower() in {"local", "localtime"}:
@@ -124,9 +124,9 @@ def _interval_s(words: list[str]) -> float:
     try:
         seconds = parse_duration_s(words[0]) if len(words) == 1 else 0.0
     except ValueError as error:
-        raise ScheduleError("@every needs a duration as Go writes it, such as 1h30m") from error
+        raise ScheduleError("@every requires a duration in Go's format, such as 1h30m") from error
     if seconds < SHORTEST_S:
-        raise ScheduleError("@every needs a duration of at least a minute, as 1h30m")
+        raise ScheduleError("@every requires a duration of at least a minute, such as 1h30m")
     return float(int(seconds))
 
 
@@ -138,7 +138,7 @@ def _field(index: int, word: str) -> str:
     plain = word.replace("?", "*")
     if not _CHARS.fullmatch(plain) or not _NAMES.issuperset(re.findall("[a-z]+", plain)):
         raise ScheduleError(
-            f"is not a valid cron expression: {word!r} must be of numbers, names, '*', '-', ',' and '/'"
+            f"is not a valid cron expression: {word!r} may contain only numbers, names, '*', '-', ',' and '/'"
         )
     if index in _DAYS and plain.startswith("*/") and plain != "*/1":
         return plain.replace("*/", f"{_DAYS[index]}/")

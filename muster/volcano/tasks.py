@@ -1,8 +1,7 @@
 """Tasks of a Volcano Job, the slots and names of their pods, and references of other objects to the Job.
 
 Only this module computes a task's minimum. The PodGroup, dependent tasks and the end of the Job all depend on this
-number. Defaults of a task's fields are not stored, but applied when a Job is read. Host names are those that plugin
-`svc` assigns.
+number. Defaults of a task's fields are not stored, but applied when a Job is read. Plugin `svc` assigns the host names.
 """
 
 from dataclasses import dataclass
@@ -164,8 +163,8 @@ def job_of(meta: ObjectMeta) -> JobRef | None:
 def job_of_pod(meta: ObjectMeta) -> JobRef | None:
     """Return the Volcano Job to which a pod belongs; None for a pod that only claims to belong to a Job.
 
-    Any client that creates an object can set an owner reference. So the pod must also have the name that the Job gives
-    to the pod of this task and index. This name is unique in the namespace.
+    Any client that creates an object can set an owner reference. Therefore, the pod must also have the Job's name for
+    the pod of this task and index, which is unique in the namespace.
     """
     owner = meta.controller
     if owner is None:

@@ -1,4 +1,4 @@
-"""Adapter of an owner, which knows the ranks, number and host names of its pods; the owner itself, and its errors."""
+"""Adapter of an owner, with the ranks, number and host names of its pods; and the owner itself, with its errors."""
 
 import re
 from abc import ABC, abstractmethod
@@ -104,7 +104,7 @@ class Adapter(ABC):
 
     @abstractmethod
     def endpoints(self) -> Endpoints:
-        """Return the host name of each pod, in rank order; rank 0 comes first."""
+        """Return the host name of each pod, in rank order; rank 0 is first."""
 
 
 def label(key: str) -> FieldPath:

@@ -35,8 +35,8 @@ class StatefulSetAdapter(Adapter):
         minimum = self._minimum
         if self._spec.pod_management_policy != "Parallel" and minimum > 1:
             message = (
-                f"must be Parallel: the gang waits for {minimum} pods, and OrderedReady creates each pod only when "
-                f"the one before is ready (annotation {names.MIN_MEMBER} says how many pods must start together)"
+                f"must be Parallel: the gang waits for {minimum} pods, and OrderedReady creates each pod only when the "
+                f"previous one is ready; annotation {names.MIN_MEMBER} sets the number of pods that start together"
             )
             result.append(FieldError("spec.podManagementPolicy", message, self._spec.pod_management_policy))
         return [*result, *PODS.exceeded("spec.replicas", self.size())]
@@ -59,7 +59,7 @@ class StatefulSetAdapter(Adapter):
         return self._spec.service_name
 
     def endpoints(self) -> Endpoints:
-        """Return `<stateful set>-<ordinal>.<service>`."""
+        """Return the host names `<stateful set>-<ordinal>.<service>`."""
         return NumberedNames(f"{self.owner.name}-", f".{self.subdomain()}", self.size(), self._start)
 
     @property

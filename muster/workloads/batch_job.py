@@ -64,7 +64,7 @@ class IndexedJobAdapter(Adapter):
         return str(spec.get("subdomain") or self._job.metadata.name)
 
     def endpoints(self) -> Endpoints:
-        """Return `<job>-<index>.<subdomain>`: the Job controller sets the host names."""
+        """Return the host names `<job>-<index>.<subdomain>`, which the Job controller sets."""
         return NumberedNames(f"{self._job.metadata.name}-", f".{self.subdomain()}", self.size())
 
 

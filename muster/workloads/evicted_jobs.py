@@ -1,7 +1,7 @@
 """Batch Jobs, including those in JobSets, whose disrupted pods Kubernetes counts as failed.
 
-Kubernetes counts such pods towards `backoffLimit` (6 by default), so draining the nodes of seven pods would fail the
-Job for good, and its JobSet with it. The extender prevents Kubernetes from counting pods that Muster evicts. The
+Kubernetes counts disrupted pods towards `backoffLimit` (6 by default), so draining the nodes of seven pods would fail
+the Job for good, and its JobSet with it. The extender prevents Kubernetes from counting pods that Muster evicts. The
 functions read manifests whose structure has not been checked yet.
 """
 
@@ -71,7 +71,7 @@ def _ends_with_its_nodes(spec: JSON, path: str) -> Iterator[str]:
     limit = DEFAULT_BACKOFF_LIMIT if limit is None else limit
     if isinstance(parallelism, int) and isinstance(limit, int) and parallelism > limit:
         yield (
-            f"{path}.backoffLimit: pods that are drained, or lose their nodes, count towards it, so that the end of "
+            f"{path}.backoffLimit: pods that are drained, or lose their nodes, count towards it, so the loss of "
             f"all {many(parallelism, 'pod')} would fail this Job for good; set {path}.template.spec.restartPolicy to "
-            "Never, and Muster has Kubernetes not count them"
+            "Never, so that Muster can exclude such pods from the count"
         )

@@ -1,7 +1,7 @@
 """The gang that `spec.scheduling` of a batch Job requests, and labels and annotations that contradict it.
 
-From this field, the Job controller creates a PodGroup, which is then the Job's gang. Labels and annotations for Muster
-must agree with the field about the minimum, the topology and the gang.
+From `spec.scheduling`, the Job controller creates a PodGroup, which is then the Job's gang. Labels and annotations for
+Muster must agree with the field about the minimum, the topology and the gang.
 """
 
 from collections.abc import Iterator, Mapping
@@ -80,8 +80,8 @@ def contradictions(workload: JSON, together: Mapping[Place, str]) -> Iterator[Fi
     named = named_gang(template)
     if named is not None:
         message = (
-            f"must be left out: the pods are to be in PodGroup {named}, and {_SCHEDULING} has the Job controller make "
-            "another one for them; leave out one of the two"
+            f"must be left out: the pods belong to PodGroup {named}, but with {_SCHEDULING} the Job controller creates "
+            "another PodGroup for them; leave out one of the two"
         )
         yield FieldError(_SCHEDULING, message, minimum)
 
@@ -89,9 +89,9 @@ def contradictions(workload: JSON, together: Mapping[Place, str]) -> Iterator[Fi
 def _other_minimum(job: IndexedJob, template: ObjectMeta, minimum: int) -> Iterator[FieldError]:
     scheduling = job.spec.scheduling
     gang = scheduling.scheduling_policy.gang if scheduling and scheduling.scheduling_policy else None
-    what = f"{_MIN_COUNT} is {minimum}" if gang else f"{_SCHEDULING} says basic, by which each pod starts alone"
+    what = f"{_MIN_COUNT} is {minimum}" if gang else f"{_SCHEDULING} is basic, so each pod starts alone"
     if gang and not gang.min_count:
-        what = f"{_MIN_COUNT} is left out, which stands for spec.parallelism {minimum}"
+        what = f"{_MIN_COUNT} is left out, so spec.parallelism {minimum} is used"
     for path, meta in (("", job.metadata), (_TEMPLATE, template)):
         for key in names.MIN_MEMBER_KEYS:
             text = meta.annotations.get(key)
@@ -105,8 +105,8 @@ def _other_minimum(job: IndexedJob, template: ObjectMeta, minimum: int) -> Itera
     least = needed(parallelism(job), elastic)
     if least != minimum:
         message = (
-            f"must be {least} or left out with {_SCHEDULING}: label {names.FRAMEWORK} {framework!r} has "
-            f"{many(least, 'pod')} start together, and {what}"
+            f"must be {least} or left out with {_SCHEDULING}: with label {names.FRAMEWORK} {framework!r}, "
+            f"{many(least, 'pod')} start together, but {what}"
         )
         yield FieldError(_MIN_COUNT if gang else f"{_SCHEDULING}.schedulingPolicy", message, minimum)
 

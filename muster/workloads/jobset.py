@@ -73,7 +73,7 @@ class JobSetAdapter(IndexedJobAdapter):
         """Number of pods of the earlier Jobs."""
 
     def errors(self) -> list[FieldError]:
-        """Also reject a Job on which the JobSet controller has not set the label with its position in the JobSet."""
+        """Return the errors of the Job, and an error if it lacks the JobSet controller's label with its position."""
         result = super().errors()
         for key in (JOBSET_NAME, REPLICATED_JOB, REPLICAS, JOB_INDEX):
             text = self._job.metadata.labels.get(key)
@@ -85,7 +85,7 @@ class JobSetAdapter(IndexedJobAdapter):
     def rank(self, pod: ObjectMeta | None) -> Value:
         """Return the completion index if the replicated job has a single Job.
 
-        Otherwise return a literal that continues the count of the earlier Jobs.
+        With several Jobs, return a literal that continues the count of the earlier Jobs.
         """
         own = None
         if pod and (self._jobs > 1 or self._before):
@@ -102,7 +102,7 @@ class JobSetAdapter(IndexedJobAdapter):
         return str(spec.get("subdomain") or self._job.metadata.labels.get(JOBSET_NAME, ""))
 
     def endpoints(self) -> Endpoints:
-        """Return `<jobset>-<replicated job>-<job index>-<index>.<subdomain>`."""
+        """Return the host names `<jobset>-<replicated job>-<job index>-<index>.<subdomain>`."""
         labels = self._job.metadata.labels
         name, part = labels.get(JOBSET_NAME, ""), labels.get(REPLICATED_JOB, "")
         return hosts(name, part, self.subdomain(), jobs=self._jobs, pods=super().size())
@@ -125,8 +125,8 @@ def why_not_exclusive(level: str, why: str) -> str:
     """Return the reason why pods that start together cannot have an exclusive topology, and name an alternative."""
     key, size = names.TOPOLOGY_SLICE_KEYS
     return (
-        f"must be left out for {why}: JobSet makes the other pods of a Job only when its first one has a node; a "
-        f"gang gets its nodes when all its pods are there; {key}: {level} on the pod template, with {size}: the number "
+        f"must be left out for {why}: JobSet creates the other pods of a Job only when its first pod has a node; a "
+        f"gang gets its nodes when all its pods exist; {key}: {level} on the pod template, with {size}: the number "
         "of pods of a Job, keeps each Job in one domain"
     )
 
@@ -154,7 +154,7 @@ def _mistakes(jobset: JSON, together: Mapping[Place, str]) -> list[FieldError]:
 
 
 def _pods_of(jobset: JSON, place: Place) -> int:
-    """Return the number of pods of each Job made from the pod template at `place`."""
+    """Return the number of pods of each Job created from the pod template at `place`."""
     job = mapping(value_at(jobset, place[: -len(TEMPLATE) + 1]))
     return msgspec.convert(job.get("parallelism") or 1, int)
 

@@ -87,7 +87,7 @@ class FrameworkWorld:
     group: Callable[[ObjectMeta], str]
     """Function that returns the name of the PodGroup of a pod with this metadata; "" for pods of other kinds."""
     rules: GangRules = field(default_factory=GangRules)
-    """Rules for the end of such a gang; the functions get the workload."""
+    """Rules for the end of the gang; the functions get the workload."""
     uid_label: str = ""
     """Label of pods with the workload's UID; empty without such a label."""
     part_label: str = ""
@@ -124,8 +124,8 @@ class Admission:
     mistakes: Callable[[JSON, Mapping[Place, str]], Iterable[FieldError]] = _nothing
     """Errors in the workload that would prevent its gangs from starting and that no adapter can detect.
 
-    The second argument maps the place of a template whose pods start together to the label or annotation because of
-    which they do."""
+    The second argument maps the place of each template whose pods start together to the label or annotation that
+    requires this."""
     copied: Path = ()
     """Place whose metadata the kind's controller copies to all objects that it creates; empty without such a place."""
     count: Path = ()
@@ -219,7 +219,7 @@ class WorkloadKind:
     world: FrameworkWorld | None = None
     """Pods that form one world of a framework; None if the world is the pods of one controller."""
     admission: Admission = Admission()
-    """Special admission of the kind."""
+    """Additional rules for the admission of the kind."""
     samples: Samples | None = None
     """Function that returns the pods of a manifest of this kind, as the controller would create them; None if no pods
     are shown."""

@@ -57,8 +57,8 @@ class LeaderWorkerSetAdapter(Adapter):
         for key in (LWS_GROUP, LWS_WORKER):
             if whole_number(self._pod.labels.get(key)) is None:
                 message = (
-                    f"must be set before Muster's webhook is asked, for {names.FRAMEWORK}: the configuration of the "
-                    "LeaderWorkerSet webhook must come first by name"
+                    f"must be set before Muster's webhook is called, for {names.FRAMEWORK}: the configuration of the "
+                    "LeaderWorkerSet webhook must be first by name"
                 )
                 result.append(FieldError(f"metadata.labels[{key}]", message, self._pod.labels.get(key)))
         return [*result, *PODS.exceeded(f"metadata.annotations[{LWS_SIZE}]", self.size())]
@@ -76,7 +76,7 @@ class LeaderWorkerSetAdapter(Adapter):
         return self._subdomain
 
     def endpoints(self) -> Endpoints:
-        """Return `<set>-<group>.<subdomain>` for the leader, `<set>-<group>-<index>.<subdomain>` for workers."""
+        """Return the host names `<set>-<group>.<subdomain>` (leader), `<set>-<group>-<index>.<subdomain>` (workers)."""
         leader = f"{self._name}-{self._pod.labels.get(LWS_GROUP, '')}"
         suffix = f".{self.subdomain()}"
         workers = NumberedNames(f"{leader}-", suffix, max(self.size() - 1, 0), start=1)

@@ -1,6 +1,6 @@
 """The PodGroup of pods that do not belong to a Volcano Job.
 
-Such pods belong to batch Jobs, StatefulSets, ReplicaSets or DaemonSets, or have no owner.
+The pods belong to batch Jobs, StatefulSets, ReplicaSets or DaemonSets, or have no owner.
 """
 
 from collections.abc import Mapping

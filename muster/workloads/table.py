@@ -44,7 +44,7 @@ KINDS: tuple[WorkloadKind, ...] = (
 kind."""
 
 TIED_OWNERS = (*(kind.resource.kind for kind in KINDS if kind.one_node_each), "Node")
-"""Kinds of owners each of whose pods belongs to a certain node, so that the planner need not choose one."""
+"""Kinds of owners with a certain node for each of their pods, so that the planner need not choose a node."""
 
 MAKERS = frozenset(kind.resource.kind for kind in KINDS if kind.maker)
 """Kinds that create workloads on a schedule."""
@@ -149,7 +149,7 @@ def native_gang_of(meta: ObjectMeta, group: PodSchedulingGroup | None) -> str | 
     """Return the name of the gang in a pod's `spec.schedulingGroup`; None if the field is not set.
 
     Some controllers give a PodGroup to each of their workloads (`WorkloadKind.grouped`), even if a workload requests
-    none. For workloads of such kinds, Muster's own rules determine the gang. If a workload requests a PodGroup,
+    none. For workloads of these kinds, Muster's own rules determine the gang. If a workload requests a PodGroup,
     admission has marked its template.
     """
     if group is None or not group.pod_group_name:

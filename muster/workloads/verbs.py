@@ -38,7 +38,7 @@ POD_GROUP = WorkloadKind(
             "cancel": f"{_OPERATOR}, and would wait for the PodGroup forever: first delete these pods or their owner",
             "hold": f"{_OPERATOR}: hold the objects that create them",
             "release": f"{_OPERATOR}: release the objects that create them",
-            "resize": f"{_OPERATOR}: change the number of pods there; the gang's minimum is spec.minMember",
+            "resize": f"{_OPERATOR}: change the number of pods in these objects; the gang's minimum is spec.minMember",
         },
     ),
 )
@@ -183,7 +183,7 @@ class _Given(NamedTuple):
             return Step("patch", _at(self.verbs.stop, value=held))
         if held and self.verbs.claims and value_at(self.workload, self.verbs.claims) == "Delete":
             path = ".".join(self.verbs.claims)
-            raise ValueError(f"scaling to 0 deletes its volumes, as {path} is Delete: set it to Retain there first")
+            raise ValueError(f"scaling to 0 deletes its volumes, because {path} is Delete: first set it to Retain")
         wanted = replicas
         if wanted is None:
             wanted = _count(self.workload, self.verbs.count) if held else _held_replicas(self.workload)
@@ -227,7 +227,7 @@ def _move(given: _Given, request: VerbRequest) -> Outcome:
         return Outcome(f"is moved to queue {request.to}", (gangs._replace(does="patch"),))
     if given.held:
         return Outcome(f"is moved to queue {request.to}, where it waits once it is released", (note,))
-    then = "its pods keep running, and count there" if given.condition == "running" else _WAITS_THERE
+    then = "its pods keep running, and are charged to that queue" if given.condition == "running" else _WAITS_THERE
     return Outcome(f"is moved to queue {request.to}: {then}", (gangs, note))
 
 
@@ -241,10 +241,10 @@ def _priority(given: _Given, request: VerbRequest) -> Outcome:
         return Outcome(f"{message}, whose priority counts up to the highest priority of its pods", at_once)
     if given.condition == "running" and given.verbs.count:
         return Outcome(
-            f"it runs, and another class starts its pods again: muster hold {given.title} first", refused=True
+            f"it runs, and a change of the class restarts its pods: first use muster hold {given.title}", refused=True
         )
     if given.condition == "running":
-        return Outcome(f"{message}; a higher one counts for pods that are created from now on", at_once)
+        return Outcome(f"{message}; a higher class counts for pods that are created from now on", at_once)
     if not given.verbs.count:
         return Outcome(f"{message}, and keeps its position among gangs of that class{_PREEMPTS}", at_once)
     again = f"{message}: its pods are created again, and it waits behind gangs of that class{_PREEMPTS}"
@@ -263,7 +263,7 @@ def _resize(given: _Given, request: VerbRequest) -> Outcome:
     if not stops:
         return Outcome(f"{message}{minimum}", (Step("patch", patch),))
     pods = "all of its pods stop and start again" if given.condition == "running" else "its pods are created again"
-    why = "as each of them knows their number; it waits behind gangs of its class"
+    why = "because each of them is given their number; it waits behind gangs of its class"
     return Outcome(f"{message}: {pods}, {why}{minimum}", given.restarted(patch))
 
 
@@ -271,14 +271,14 @@ def _minimum(given: _Given, patch: JSON, size: int, *, stops: bool) -> str:
     """Return text about a Volcano Job's changed minimum, or about another kind's annotation with a smaller minimum."""
     after, before = (value_at(each, ("spec", "minAvailable")) or 0 for each in (patch, given.workload))
     if after != before and after:
-        degraded = ", and it is Degraded until so many run" if given.condition == "running" and not stops else ""
+        degraded = ", and it is Degraded until that many run" if given.condition == "running" and not stops else ""
         return f"; its minimum rises to {after}{degraded}" if after > before else f"; its minimum falls to {after}"
     if after or given.verbs.scales:
         return ""
     nodes = [node for _, node in with_templates(given.workload, given.kind.templates)]
     for node, key in product(nodes, names.MIN_MEMBER_KEYS):
         if least := whole_number(mapping(value_at(node, ("metadata", "annotations"))).get(key)):
-            return f"; {least} of them still start together, by the annotation {key}" if least < size else ""
+            return f"; {least} of them still start together, because of annotation {key}" if least < size else ""
     return ""
 
 

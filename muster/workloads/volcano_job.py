@@ -36,10 +36,10 @@ class VolcanoJobAdapter(Adapter):
         """Reject a Job without plugin svc (which names the pods), a missing task, and pods that share a host name."""
         result = []
         if "svc" not in self._job.spec.plugins:
-            message = f"must hold svc for {names.FRAMEWORK}: the pods find each other by the names that it gives them"
+            message = f"must include svc for {names.FRAMEWORK}: the pods find each other by the host names from svc"
             result.append(FieldError("spec.plugins", message, sorted(self._job.spec.plugins)))
         if self._task not in self._tasks:
-            message = f"must hold a task {self._task.name!r} whose template has label {names.FRAMEWORK}"
+            message = f"must contain a task {self._task.name!r} whose template has label {names.FRAMEWORK}"
             result.append(FieldError("spec.tasks", message, [task.name for task in self._job.spec.tasks]))
         for index, task in enumerate(self._job.spec.tasks):
             hostname = (task.template.get("spec") or {}).get("hostname")
@@ -63,7 +63,7 @@ class VolcanoJobAdapter(Adapter):
         return subdomain(self._job, self._task)
 
     def endpoints(self) -> Endpoints:
-        """Return `<job>-<task>-<index>.<subdomain>`, task by task."""
+        """Return the host names `<job>-<task>-<index>.<subdomain>`, task by task."""
         runs = tuple(task_hosts(self._job, task) for task in self._tasks)
         return runs[0] if len(runs) == 1 else Joined(runs)
 

@@ -61,7 +61,7 @@ def test_pods_of_a_volcano_job(shared_client: Client, namespace: str, wait_for: 
     job = {"apiVersion": JOBS.api_version, "kind": "Job", "metadata": {"name": "train"}, "spec": spec}
     refused = refusal_of(shared_client, job)
     assert "spec.plugins" in refused
-    assert "must hold svc" in refused
+    assert "must include svc" in refused
     spec["plugins"] = {"svc": []}
     create(shared_client, job, namespace)
     pods = wait_for(lambda: pods_of(shared_client, namespace, 4), what="four pods")

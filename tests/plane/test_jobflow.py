@@ -63,7 +63,7 @@ def test_a_circle_is_refused(story: Story) -> None:
         story.client.create(JOB_FLOWS, job_flow("f", {"a": ["b"], "b": ["a"]}), story.namespace)
     probed = job_flow("f", {"a": [], "b": ["a"]})
     probed["spec"]["flows"][1]["dependsOn"]["probe"] = {"tcpSocketList": [{"taskName": "w", "port": 80}]}
-    with pytest.raises(Invalid, match="connects to no pods"):
+    with pytest.raises(Invalid, match="does not connect to pods"):
         story.client.create(JOB_FLOWS, probed, story.namespace)
     with pytest.raises(Invalid, match="minAvailable"):
         story.client.create(JOB_TEMPLATES, template("a", minAvailable=2), story.namespace)

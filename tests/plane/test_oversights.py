@@ -69,12 +69,12 @@ def said(shared_plane: Plane) -> Iterator[Said]:
 
 SLIPS: dict[str, tuple[JSON, str]] = {
     "two frameworks": (job({**TORCH, **QUEUE}, {"muster.dev/framework": "jax"}),
-        "must be 'torch', as metadata.labels[muster.dev/framework] says"),
+        "must be 'torch', as in metadata.labels[muster.dev/framework]"),
     "a framework without a queue": (job(TORCH), "without the label muster.dev/queue 'default-scheduler' places them"),
     "a label of another domain": (job({"muster.io/queue": "default"}), "did you mean label muster.dev/queue?"),
     "a foreign scheduler": (job(QUEUE, schedulerName="yunikorn"), "'yunikorn' is not a scheduler of Muster's"),
     "the cluster's own scheduler": (job(QUEUE, schedulerName="default-scheduler"),
-        "spec.template.spec.schedulerName: is 'muster' in the pods in place of 'default-scheduler'"),
+        "spec.template.spec.schedulerName: the pods get 'muster' in place of 'default-scheduler'"),
     "a StatefulSet without its Service": (stateful_set(), "there is no Service ranks in namespace"),
 }  # fmt: skip
 

@@ -51,7 +51,7 @@ def test_a_crash_loop_ends_by_its_budget(plane: Plane, client: Client, namespace
     wait_for(lambda: client.get(JOBS, "loop", namespace).status.state.phase == "Failed", 120, "the end")
     status = client.get(JOBS, "loop", namespace).status
     assert (status.state.reason, status.retry_count) == ("RestartBudgetSpent", 2)
-    told = "the restart budget is spent, 2 in 1h, and it failed once more: exit code 3 (3 times)"
+    told = "the restart budget (2 in 1h) is spent, and the Job failed once more: exit code 3 (3 times)"
     assert status.state.message.startswith(told)
 
 
@@ -63,4 +63,4 @@ def test_a_train_job_has_the_budget_of_its_gang(client: Client, namespace: str, 
         story.create(manifest)
         wait_for(lambda: story.held("t") == [("Failed", "True", "ReachedMaxRestarts")], 120, "its end")
         [ended] = [each for each in story.get("t").status.conditions if each.type == "Failed"]
-        assert "the restart budget is spent, 1 in 1h" in ended.message
+        assert "the restart budget (1 in 1h) is spent" in ended.message

@@ -166,7 +166,7 @@ def test_an_update_while_the_queue_closes(story: Story, namespace: str, annotate
     client.merge_patch(DEPLOYMENTS, "web", {"spec": {"replicas": 1}}, namespace)
     [words] = wait_for(lambda: story.events("PodGroupError"))
     assert f"queue `{annotated}` status is `Closed`" in words
-    assert "without a gate, pods run anyway and are not charged to any queue" in words
+    assert "pods without a gate run anyway and are not charged to any queue" in words
 
 
 def test_a_workload_in_an_unknown_queue_is_told_so(story: Story, namespace: str, queue: str, wait_for: WaitFor) -> None:

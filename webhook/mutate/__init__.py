@@ -1,9 +1,9 @@
 """Mutations: Muster's additions to objects before they are validated and stored.
 
-A module per kind has the handler: `pod`, `workload` (batch Jobs, Deployments, JobSets, …), `job` (of Volcano), `queues`
-(and PodGroups) and `trainjob`. Start reading at `pod`, the list of its steps, which share a `podreview`. The steps are
-`optin` (whether the pod opts in, and to which queue), `resourcegroup`, `scheduling` (scheduler, gang, gates, markers,
-shared GPUs) and `shape` (environment of a framework).
+Each kind has a module with its handler: `pod`, `workload` (batch Jobs, Deployments, JobSets, …), `job` (of Volcano),
+`queues` (and PodGroups) and `trainjob`. Start reading at `pod`, the list of its steps, which share a `podreview`. The
+steps are `optin` (whether the pod opts in, and to which queue), `resourcegroup`, `scheduling` (scheduler, gang, gates,
+markers, shared GPUs) and `shape` (environment of a framework).
 
 Mutations are functions of the object and of look-ups. Mutations write only missing values, so a second review changes
 nothing, and give a reason for each addition. The package does no I/O itself, and must not import webhook.validate.

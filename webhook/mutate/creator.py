@@ -1,6 +1,6 @@
 """The creator of a workload, written into it by admission: the user of the request that created it.
 
-The value is the user name from the API server. A forged review gains nothing, because its patch is returned to the
+The creator is the user name from the API server. A forged review gains nothing, because its patch is returned to the
 forger and changes no object. The creator is therefore written even if API servers present no certificate.
 
 * A new object gets the name of its sender, which silently replaces any name in it. A manifest that was exported from a
@@ -33,8 +33,8 @@ _PLACE: Final = ("metadata", "annotations")
 _COPIED: Final = {
     (kind.resource.group, kind.resource.kind): kind.admission.copied for kind in KINDS if kind.admission.copied
 }
-"""Path in a CronJob, by kind, of the metadata that Kubernetes copies to each of its Jobs. Annotations must be corrected
-there, because Muster does not manage CronJobs themselves."""
+"""Maps a kind, such as CronJob, to the path of the metadata that Kubernetes copies to each of its Jobs. Annotations
+must be corrected in this metadata, because Muster does not manage CronJobs themselves."""
 _WHY: Final = Why("who created it", "the user of the request")
 _CHANGED: Final = Why("who changed it", "the user of the request")
 _OF_ANOTHER: Final = (names.MOVED_TO, names.HELD_REPLICAS)
@@ -42,7 +42,7 @@ _COPY: Final = Why("this annotation is about the object that was copied", "a new
 
 
 def signed(handler: Handler) -> Handler:
-    """Return a handler that wraps this one and adds the creator to its patches.
+    """Return a handler that wraps `handler` and adds the creator to its patches.
 
     If the object is refused or malformed, no creator is added.
     """
@@ -83,7 +83,7 @@ def note_user(request: AdmissionRequest) -> ReviewVerdict:
 
 
 def set_changed_by(patch: Patch, user: str) -> None:
-    """Write the user who changes an object into it; "" for an unknown user."""
+    """Write into an object the name of the user who changes it; "" for an unknown user."""
     patch.set(*_PLACE, names.CHANGED_BY, value=written(user), why=_CHANGED)
 
 

@@ -41,9 +41,9 @@ def reviewer(lookups: Lookups, *, marks: bool = False, groups: Sequence[Resource
     The settings come from the resource `groups` and, with `marks`, from the markers. The queue may come from the
     namespace, and the scheduler from the queue's node pool.
 
-    An UPDATE only gets back the values that creation had added and `kubectl apply` or `replace` omitted; the settings
-    of its pods that were recorded at creation do not change. A malformed object passes unchanged, because the API
-    server's schema check names every wrong field afterwards.
+    On UPDATE, the handler only restores values that creation had added and `kubectl apply` or `replace` omitted. The
+    recorded settings of pods do not change. A malformed object passes unchanged, because the API server's schema check
+    names every wrong field afterwards.
     """
 
     def review(request: AdmissionRequest) -> ReviewVerdict:
@@ -66,7 +66,7 @@ def reviewer(lookups: Lookups, *, marks: bool = False, groups: Sequence[Resource
 
 
 def _note_user(request: AdmissionRequest, job: Job, patch: Patch) -> None:
-    """Write the user who changes the class of a Job; the controller copies it to the PodGroup, for the history."""
+    """Record the user who changes a Job's PriorityClass; the controller copies it to the PodGroup, for the history."""
     user = request.user_info.username
     if user and not is_controller(request, owned=job.metadata.controller is not None):
         set_changed_by(patch, user)
@@ -94,12 +94,12 @@ def _completed(
 
 
 def _fill_in(job: Job, document: JSON, old: JSON | None, patch: Patch) -> None:
-    """Set what the client has left out; an update only gets back what creation has set, and no new defaults."""
+    """Set values that the client has left out; in an update, only restore values that creation has set."""
     spec = job.spec
     if not spec.queue and _may_fill(old, "queue"):
         patch.set("spec", "queue", value=queue_of(spec), why=_DEFAULT)
     if not spec.scheduler_name and old is not None and _may_fill(old, "schedulerName"):
-        patch.set("spec", "schedulerName", value=scheduler_of(spec), why=_DEFAULT)  # new: its pool's scheduler
+        patch.set("spec", "schedulerName", value=scheduler_of(spec), why=_DEFAULT)  # a new Job: its pool's scheduler
     total = total_minimum(spec)
     if _leaves_minimum(document, old, total):
         patch.set("spec", "minAvailable", value=total, why=Why("the sum over the tasks", "default"))
@@ -115,7 +115,7 @@ def _may_fill(old: JSON | None, *path: str) -> bool:
 def _set_scheduler(job: Job, old: JSON | None, queue: str, queues: QueueTreeView, patch: Patch) -> None:
     """Write the scheduler of the queue's node pool.
 
-    An update that names no pool's scheduler gets back the old scheduler.
+    In an update that names no pool's scheduler, the old scheduler is restored.
     """
     wanted, was = scheduler_of(job.spec), value_at(old, ("spec", "schedulerName"))
     if old is None:

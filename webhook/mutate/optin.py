@@ -58,7 +58,7 @@ def from_labels(labels: Mapping[str, str]) -> OptIn | None:
 def from_namespace(namespace: str, labels: Mapping[str, str]) -> OptIn | None:
     """Return the queue of pods and Jobs that are not explicit, in a namespace with these labels.
 
-    None without a queue.
+    Return None if the labels name no queue.
     """
     if names.opted_out(labels) or not labels.get(names.QUEUE):
         return None

@@ -1,8 +1,8 @@
 """Mutation of pods: Muster schedules a pod if it has a queue, and shapes it if it has a framework, in one patch.
 
-`mutate` lists the steps in their order. The resource group comes first, because it may choose the scheduler. Then comes
-the queue, which determines Muster's scheduler, and then gates and markers, which depend on the scheduler. Shaping is
-independent of the other steps and does not need a queue.
+`mutate` lists the steps in their order. The resource group comes first, because it may choose the scheduler. The queue
+is second, because it determines Muster's scheduler; gates and markers depend on the scheduler. Shaping is independent
+of the other steps and does not need a queue.
 """
 
 from collections.abc import Sequence
@@ -71,7 +71,7 @@ def mutate(
     if names.opted_out(meta.labels):
         return ReviewVerdict()
     review = PodReview.read_pod(pod, meta, namespace)
-    if meta.controller is None:  # a controller's pods have no reader of warnings; its workload was warned
+    if meta.controller is None:  # no user reads warnings about a controller's pods; its workload was warned
         review.warnings += unknown_keys(pod.get("metadata"))
     review.group = group_of_pod(groups, namespace, meta)
     if review.group:
@@ -142,9 +142,9 @@ def name_native_group(review: PodReview, lookups: Lookups) -> None:
     """Set the native PodGroup that is published for the pod's gang; remove a group that is not the pod's gang.
 
     If the gate WorkloadWithJob is on, the Job controller gives each Job a group. A kube-scheduler with the gate
-    GenericWorkload queues the pods of a group as a unit, so waiting pods would hold back pods that have nodes. The
-    field cannot change later, so it is written now; the PodGroup need not exist by then (docs/native-podgroups.md).
-    Pods of Volcano Jobs get it from the controller, which creates them.
+    GenericWorkload queues the pods of a group as a unit, so waiting pods would hold back pods that have nodes. A pod's
+    `schedulingGroup` cannot change later, so it is set at creation; the PodGroup need not exist by then
+    (docs/native-podgroups.md). For pods of Volcano Jobs, the controller sets it.
     """
     spec, meta = review.spec, review.meta
     if not is_musters(review.scheduler) or native_gang_of(meta, review.typed_spec.scheduling_group):

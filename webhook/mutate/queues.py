@@ -24,9 +24,9 @@ _COPY = Why("only Muster writes it", "a new object")
 def reviewer(lookups: Lookups) -> Handler:
     """Return the handler for new PodGroups, which sets the queue and its node pool.
 
-    PodGroups of Volcano Jobs are skipped. An exported PodGroup contains the status of its original. This status is
-    dropped, because only Muster may record that a gang was admitted. If the namespace cannot be read, nothing changes:
-    a gang in the default queue can run, while a refused one would wait.
+    PodGroups of Volcano Jobs are skipped. An exported PodGroup contains the status of its original, which is dropped,
+    because only Muster may record that a gang was admitted. If the namespace cannot be read, nothing changes: a gang in
+    the default queue can run, while the pods of a refused PodGroup would wait.
     """
 
     def review(request: AdmissionRequest) -> ReviewVerdict:

@@ -1,7 +1,7 @@
 """Resource groups: pods get the node labels, tolerations, affinity and scheduler of their group.
 
 The pods of a Volcano Job get the group of their template. The Job records the settings of the group at its creation.
-The gang is therefore planned with them, and later pods of the Job get the same settings as the first ones.
+The gang is therefore planned with these settings, and later pods of the Job get the same settings as the first pods.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ _KEPT = Why("settings of pods are fixed", "the Job before the update")
 _NONE = stored([])
 _REASONS = {
     "nodeSelector": ("labels", "nodes of the resource group have this label"),
-    "affinity": ("affinity", "it has none itself"),
+    "affinity": ("affinity", "the pod has no affinity itself"),
     "tolerations": ("tolerations", "nodes of the resource group may have this taint"),
     "schedulerName": ("schedulerName", "the scheduler of its nodes"),
 }
@@ -42,7 +42,7 @@ def group_of(groups: Groups, namespace: str, annotations: Mapping[str, str]) -> 
 
 
 def group_of_pod(groups: Groups, namespace: str, meta: ObjectMeta) -> ResourceGroup | None:
-    """Return the group of a pod; None for pods of a Volcano Job, because they are created with the settings already."""
+    """Return the group of a pod; None for pods of a Volcano Job, which are created with the settings."""
     return None if is_job(meta.controller) else group_of(groups, namespace, meta.annotations)
 
 
@@ -96,6 +96,6 @@ def _settings(job: Job, task: TaskSpec, groups: Groups, namespace: str, *, marks
 
 
 def _without_nulls(part: Any) -> dict[str, Any]:
-    """Return the fields of one section of a pod template, without nulls; ValidationError if it is not a map."""
+    """Return the fields of one section of a pod template, without nulls; raise ValidationError if it is not a map."""
     members = msgspec.convert(part or {}, dict[str, Any])
     return {name: value for name, value in members.items() if value is not None}

@@ -5,7 +5,7 @@ Volcano's annotation. Muster removes the gates when it pins the pod.
 
 *Markers* are resources: a shared scheduler only calls Muster for pods that request these resources. Markers must be on
 a container, so one container gets a limit of 1 for each marker, which the API server also sets as a request.
-kube-scheduler is configured to ignore them when it counts free resources.
+kube-scheduler is configured to ignore markers when it counts free resources.
 
 A pod that shares GPUs gets their numbers through variables that refer to annotations, which Muster writes with the
 binding, before the kubelet starts a container. Volcano's GPU memory resource needs no such variables, because its

@@ -60,7 +60,7 @@ def _write_rank(adapter: Adapter, review: PodReview) -> None:
 
 
 def _adapter(review: PodReview, owners: Owners) -> Adapter:
-    """Return the adapter of the pod's owner; OwnerError if there is none."""
+    """Return the adapter of the pod's owner; raise OwnerError if there is none."""
     reference, owner = review.meta.controller, controller_of(review.meta, review.namespace, owners)
     if reference and owner is None:
         message = f"the {reference.kind} that owns this pod is gone, so the size of its group is unknown"
@@ -121,7 +121,7 @@ def _write_pod(pod_set: PodSetPlan, framework: str, review: PodReview) -> None:
             why = Why("the launcher's host name", framework)
             patch.append_item("spec", "dnsConfig", "searches", value=domain, why=why)
     if pod_set.subdomain and not spec.get("subdomain"):
-        why = Why("the pods find each other by it", framework)
+        why = Why("the pods find each other by this name", framework)
         patch.set("spec", "subdomain", value=pod_set.subdomain, why=why)
 
 
@@ -168,7 +168,7 @@ def _write_rest(
     for port in wanted.ports:
         if port not in given:
             value = {"containerPort": port, "protocol": "TCP"}
-            patch.append_item("spec", *place, "ports", value=value, why=Why("the pods meet there", framework))
+            patch.append_item("spec", *place, "ports", value=value, why=Why("the pods connect to this port", framework))
     mounted = {mount.get("mountPath") for mount in container.get("volumeMounts") or []}
     for mount in wanted.mounts:
         if mount.path not in mounted:

@@ -1,7 +1,8 @@
 """The canonical form of a Volcano Job's spec, in which two specs can be compared by meaning.
 
-A typed client (Go, Java) that reads a Job and writes it back produces different JSON. Such a client omits false, "" and
-0, adds empty structures, and formats amounts and durations differently. No such difference counts as a change.
+A typed client (Go, Java) that reads a Job and writes it back produces different JSON. The client omits false, "" and 0,
+adds empty structures, and formats amounts and durations differently. Differences of these kinds do not count as
+changes.
 """
 
 from collections.abc import Mapping
@@ -22,19 +23,18 @@ _DIVISOR = "divisor"
 _QUANTITIES = frozenset({"sizeLimit", _DIVISOR})
 _DURATIONS = frozenset({"timeout", "runningEstimate"})
 _MEAN_NOTHING_EMPTY = TEXTS | AMOUNTS | {PLUGINS, "resources", "metadata", "spec", "template"}
-"""Fields in which `{}` means the same as a missing field. In other fields it has a meaning: `emptyDir: {}` is a
+"""Fields in which `{}` means the same as a missing field. In other fields, `{}` has a meaning: `emptyDir: {}` is a
 volume, and `namespaceSelector: {}` selects all namespaces."""
 _MEAN_SOMETHING_ZERO = frozenset(
     {
-        # By default they are true, or inherit the pod's value:
+        # The default is true, or the pod's value:
         "allowPrivilegeEscalation", "automountServiceAccountToken", "enableServiceLinks", "hostProcess", "hostUsers",
         "runAsNonRoot",
-        # 0 is a user, a group, a mode, a device, a tier, a priority, an exit code, or at once (of policies, a `timeout`
-        # of 0 is one that is set):
+        # 0 is a valid user, group, mode, device, tier, priority or exit code, or means "at once":
         "runAsUser", "runAsGroup", "fsGroup", "defaultMode", "mode", "lun", "highestTierAllowed", "priority",
         "exitCode", "tolerationSeconds", "terminationGracePeriodSeconds", "ttlSecondsAfterFinished", "minAvailable",
         "timeout",
-        # "" is no class rather than the default one, and no host name:
+        # "" means no class (a missing value means the default class), or no host name:
         "storageClassName", "volumeAttributesClassName", "hostnameOverride",
     }
 )  # fmt: skip

@@ -111,7 +111,7 @@ def _expression_errors(
         if operator not in operators:
             yield FieldError(f"{below}.operator", f"should be one of {', '.join(operators)}", operator)
         elif operator in _LISTS and not values:
-            yield FieldError(f"{below}.values", f"operator {operator} needs at least one", reason="Required")
+            yield FieldError(f"{below}.values", f"operator {operator} needs at least one value", reason="Required")
         elif operator in _BARE and values:
             yield FieldError(f"{below}.values", f"operator {operator} checks only the key", values)
         elif operator in _COMPARISONS and (len(values) != 1 or not _INTEGER.fullmatch(values[0])):
@@ -127,7 +127,7 @@ def _weight_errors(weight: int, path: str) -> Iterator[FieldError]:
 
 def _key_errors(key: str, path: str) -> Iterator[FieldError]:
     if not is_key(key):
-        message = f"should be a key: at most {MAX_LABEL} characters {_SYNTAX}, perhaps behind a domain and '/'"
+        message = f"should be a key: at most {MAX_LABEL} characters {_SYNTAX}, optionally after a domain and '/'"
         yield FieldError(path, message, key)
 
 

@@ -1,9 +1,7 @@
-"""Names in objects.
+"""Checks of names in objects: their syntax, the named queue or framework, and keys under `muster.dev/` without effect.
 
-This module checks the syntax of names, the named queue or framework, and keys under `muster.dev/` without effect.
-
-The API server has the same syntax rules, but would check these names too late. Examples are names that become
-part of other names (a Job's name is part of its pods' names), and names in Muster's configuration.
+The API server has the same syntax rules, but would check some names too late. Examples are names that become part of
+other names (a Job's name is part of its pods' names), and names in Muster's configuration.
 """
 
 import re
@@ -143,7 +141,7 @@ def _unknown(metadata: Mapping[str, Any], path: str) -> Iterator[str]:
 
 
 def _unread(metadata: Mapping[str, Any], path: str) -> Iterator[str]:
-    """Yield warnings about values without effect; they are harmless, so the object is not refused."""
+    """Yield warnings about values without effect; such values are harmless, so the object is not refused."""
     annotations = metadata.get("annotations")
     if not isinstance(annotations, Mapping):
         return

@@ -25,7 +25,7 @@ from webhook.review import MOST_WARNINGS
 
 
 def scheduler_in(scheduler: str, queue: str, queues: QueueTreeView) -> str:
-    """Return the scheduler for pods of the queue that name this scheduler; APIError if the queue is unknown."""
+    """Return the scheduler for pods of the queue that name this scheduler; raise APIError if the queue is unknown."""
     return in_pool(scheduler, pool_of_queue(queue, queues.get)) if scheduler in names.SCHEDULERS else scheduler
 
 
@@ -63,7 +63,7 @@ _CLAIMED = "deviceclass.resource.kubernetes.io/"
 
 def beyond_every_node(path: str, spec: PodSpec, queue: str, queues: QueueTreeView) -> list[str]:
     """Return a warning for each resource of which a pod requests more than any node of the queue's pool has."""
-    with suppress(APIError, ValueError):  # a warning is not worth a refusal; wrong quantities the API server refuses
+    with suppress(APIError, ValueError):  # a warning is not worth a refusal; the API server refuses wrong quantities
         named = pool_of_queue(queue, queues.get) != DEFAULT_POOL
         root = root_of(queue, queues.get) if named else queues.get(names.ROOT_QUEUE)
         largest = vector(root.status.largest_node) if root else {}

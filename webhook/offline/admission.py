@@ -148,7 +148,7 @@ def submit_all(admission: OfflineAdmission, documents: Iterable[JSON]) -> Iterat
     Warn about kinds that Muster does not read.
     """
     for document in documents:
-        if wrong := schemas.mistakes(document):  # the API server asks no webhook then
+        if wrong := schemas.mistakes(document):  # the API server then calls no webhook
             yield Admitted(document, deepcopy(document), errors=wrong)
         elif _is_known(document):
             yield from admit_all(admission, [document])
@@ -216,14 +216,14 @@ def _pods(admission: OfflineAdmission, workload: JSON) -> Iterator[Admitted]:
             if sample.always or admitted.reasons or admitted.errors:
                 yield admitted
     except ValueError as error:  # msgspec.ValidationError is one
-        refused = FieldError(str(workload.get("kind")), f"its pods cannot be made: {error}")
+        refused = FieldError(str(workload.get("kind")), f"its pods cannot be created: {error}")
         yield Admitted(workload, workload, errors=[refused])
 
 
 def components(admission: OfflineAdmission, document: JSON) -> Iterator[Admitted]:
     """Yield the objects that the controller creates for a TrainJob.
 
-    The reason of each environment variable is included. For workloads of other kinds, nothing is yielded.
+    The reason of each environment variable is included. Workloads of other kinds have no such objects.
     """
     if (document.get("apiVersion"), document.get("kind")) != (TRAIN_JOBS.api_version, TRAIN_JOBS.kind):
         return

@@ -55,7 +55,7 @@ class Documents:
     def find_document(self, kind: str, name: str, namespace: str = "", *, api_version: str = "") -> JSON | None:
         """Return the document of this kind and name that was added last, or None if there is none.
 
-        An empty `namespace` or `api_version` stands for any.
+        An empty `namespace` or `api_version` matches any value.
         """
         for document in reversed(self._documents):
             metadata = document["metadata"]
@@ -99,7 +99,7 @@ class _Queues(_Source):
         )
 
     live = get
-    """Return the queue as `get` does, because no queue is deleted while documents are checked."""
+    """Return the same queue as `get`, because no queue is deleted while documents are checked."""
 
     def children(self, name: str) -> list[str]:
         """Return the children in the cluster; queues in the documents count as leaves."""
@@ -125,7 +125,7 @@ class _Owners(_Source):
 
 class _Namespaces(_Source):
     def metadata(self, name: str, *, with_queue: bool = False) -> ObjectMeta:  # noqa: ARG002 # no API server has sent it
-        """Return the metadata from the document, or else from the cluster's namespace, or else empty metadata."""
+        """Return the namespace's metadata from the documents, or else from the cluster; empty if it is in neither."""
         if document := self._documents.find_document("Namespace", name):
             return msgspec.convert(document["metadata"], ObjectMeta)
         return self._cluster.namespaces.metadata(name) if self._cluster else ObjectMeta()
@@ -133,7 +133,7 @@ class _Namespaces(_Source):
 
 class _Claims(_Source):
     def find(self, namespace: str, entry: PodResourceClaim) -> DeviceClaim | None:
-        """Return the requests from the document, or else from the cluster's object.
+        """Return a claim's requests from the documents, or else from the cluster.
 
         Without a cluster, assume that the claim requests one device.
         """
@@ -151,7 +151,7 @@ class _Runtimes(_Source):
     def find(self, reference: RuntimeRef, namespace: str) -> Runtime | None:
         """Return the runtime from the documents, or else from the cluster.
 
-        Without a cluster, Muster's own runtime of this name.
+        Without a cluster, return Muster's own runtime of this name.
         """
         in_namespace = reference.kind == TRAINING_RUNTIMES.kind
         document = self._documents.find_document(reference.kind, reference.name, namespace if in_namespace else "")

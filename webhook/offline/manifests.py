@@ -1,4 +1,4 @@
-"""Reading and writing manifests as kubectl does; writing also line by line, so that single lines can be marked.
+"""Reading and writing manifests as kubectl does; objects can also be written line by line, to mark single lines.
 
 Ambiguous YAML is interpreted as by kubectl: `no` and `y` are booleans, `1e3` is a number, and `10:30` and dates are
 strings. The result is JSON, in which all keys are strings.
@@ -135,7 +135,7 @@ def _parsed(text: str, *, aliases: bool) -> list[Any]:
         try:
             return [json.loads(text)]
         except ValueError:
-            pass  # it is YAML that begins like JSON, or several documents; else YAML's message is as good
+            pass  # YAML that begins like JSON, or several documents; otherwise YAML's message is as good
     _check(text, aliases=aliases)
     return list(yaml.load_all(text, _Loader))
 

@@ -58,7 +58,7 @@ def as_published(document: JSON, pods: Iterable[JSON], owners: Owners, namespace
         if is_gang(group):
             native = native_of(group)
             native.metadata.owner_references = []  # of an object that does not exist yet
-            yield _plain(native), "as which Muster publishes the gang where the API server serves the kind"
+            yield _plain(native), "as which Muster publishes the gang if the API server serves this kind"
 
 
 def wrong_quantities(document: JSON) -> Iterator[FieldError]:

@@ -62,7 +62,7 @@ _CALLED: Final = {"object": "a map", "array": "a list", "string": "a text", "boo
 
 
 def mistakes(document: JSON) -> list[FieldError]:
-    """Return the violations of the schema of the object's kind; nothing for unknown kinds."""
+    """Return the violations of the schema of the object's kind; none for unknown kinds."""
     api_version, kind = str(document.get("apiVersion", "")), str(document.get("kind", ""))
     group, _, version = api_version.rpartition("/")
     served = _served(group, kind)

@@ -135,8 +135,8 @@ class Submission:
             elif (row := kind_in(content)) and row.samples:
                 self._workload(content, row, row.samples)
             else:
-                self._admission.documents.add(content)  # a TrainJob may name it as its runtime
-                self.ignored.append(f"{kind[1] or 'object without a kind'} {meta['name']}")
+                self._admission.documents.add(content)  # a TrainJob may refer to it
+                self.ignored.append(f"{kind[1] or 'an object has no kind'} {meta['name']}")
         except ValueError as error:  # msgspec.ValidationError is one
             raise ManifestError(f"{file}: {kind[1]} {meta['name']}: {error}") from error
 
@@ -239,7 +239,7 @@ class Submission:
         self.items.append((POD_GROUPS, group))
 
     def _admitted(self, content: JSON) -> JSON:
-        """Return the object as changed by admission; ValueError if it is refused."""
+        """Return the object as changed by admission; raise ValueError if it is refused."""
         admitted = self._admission.admit(content)
         if admitted.errors:
             raise ValueError("; ".join(f"{error.path}: {error.message}" for error in admitted.errors))

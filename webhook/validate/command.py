@@ -38,7 +38,7 @@ def reviewer(rights: Rights | None) -> Handler:
 def _impossible(command: batch.Command) -> list[FieldError]:
     """Refuse Commands that the controller could not carry out.
 
-    The controller would only report this in an Event, which few users read.
+    The controller would only report its failure in an Event, which few users read.
     """
     target = command.target
     if target and scheduling.is_queue(target) and target.name == ROOT_QUEUE and command.action == CLOSE_QUEUE:

@@ -42,7 +42,7 @@ def edits(kind: WorkloadKind, old: JSON, new: JSON, queues: NamespaceQueues) -> 
 def fixed_sizes(kind: WorkloadKind, old: JSON, new: JSON) -> Iterator[FieldError]:
     """Refuse to change the number of pods of a framework while pods exist.
 
-    Existing pods of a framework were started with the old number, and would not learn the new one.
+    Existing pods of a framework were started with the old number, and cannot learn of the new number.
     """
     for place, before, after in size_edits(kind, old, new):
         size = after if isinstance(after, int) and after > 0 else "NUMBER"
@@ -65,7 +65,7 @@ def scale_reviewer(lookups: Lookups) -> Handler:
             api_version=STATEFUL_SETS.api_version, kind=STATEFUL_SETS.kind, name=meta.name, uid=meta.uid
         )
         found = None
-        with suppress(APIError):  # most are no workload of Muster's
+        with suppress(APIError):  # most workloads are not Muster's
             found = lookups.owners.find(STATEFUL_SETS, request.namespace, reference)
         if found is None:
             return ReviewVerdict()

@@ -1,7 +1,7 @@
 """Validation of a single HyperNode: its members must be readable, and its patterns must be valid RE2 and not too large.
 
-The webhook does not check its relation to other HyperNodes (one parent, no node twice in a tier), because HyperNodes
-are created and changed one by one, in any order. The planner reports such conflicts in the condition `Valid` of the
+The webhook does not check relations between HyperNodes (one parent, no node twice in a tier), because HyperNodes are
+created and changed one by one, in any order. The planner reports such conflicts in the condition `Valid` of the
 HyperNode.
 """
 

@@ -59,7 +59,7 @@ def _two_frameworks(given: Labelled) -> Iterator[FieldError]:
     own = given.labels.get(names.FRAMEWORK)
     if whole and own and whole != own:
         path = f"{given.path}.metadata.labels[{names.FRAMEWORK}]"
-        message = f"must be {whole!r}, as metadata.labels[{names.FRAMEWORK}] says; or remove one of the two labels"
+        message = f"must be {whole!r}, as in metadata.labels[{names.FRAMEWORK}]; or remove one of the two labels"
         yield FieldError(path, message, own)
 
 
@@ -90,8 +90,8 @@ def _other_scheduler(given: Labelled) -> Iterator[str]:
         )
     elif _was_written(given):
         yield (
-            f"{path}: is {names.SCHEDULER!r} in the pods in place of {given.scheduler!r}, because of the label "
-            f"{names.QUEUE}; leave schedulerName out, or the label if Muster is not to place them"
+            f"{path}: the pods get {names.SCHEDULER!r} in place of {given.scheduler!r}, because of the label "
+            f"{names.QUEUE}; leave schedulerName out, or remove the label if Muster must not place them"
         )
 
 

@@ -152,8 +152,8 @@ def _growth_errors(
 ) -> list[FieldError]:
     """Refuse more minResources for a gang that its queue has admitted, unless an administrator raises them.
 
-    The queue reserves minResources without another check. The phase alone is not decisive, because users may write a
-    status.
+    The queue reserves minResources without another check. The phase of the PodGroup is not decisive, because users may
+    write a status.
     """
     waits = old.status.phase in {"", "Pending"} and not _has_nodes(old, request.namespace, lookups)
     if waits or not holds_min_resources(group.metadata):

@@ -44,7 +44,7 @@ def forgotten_budget(new: Queue, old: Queue | None) -> Iterator[str]:
     enforced = [each.budgets if each.enforced else () for each in limits]
     if enforced[0] and enforced[0] not in enforced[1:]:
         yield (
-            f"metadata.annotations[{names.BUDGET}]: the history has no durable store, so usage is forgotten with the "
-            "pod of its recorder. A budget does not count lost usage. Set history.storage.size or history.database "
+            f"metadata.annotations[{names.BUDGET}]: the history has no durable store, so usage is lost with the "
+            "recorder's pod, and budgets do not count lost usage. Set history.storage.size or history.database "
             "of the chart"
         )

@@ -296,5 +296,5 @@ def _check_policy(raw: msgspec.Raw) -> Iterator[FieldError]:
     """Refuse unknown policies, because TrainJobs would run without them."""
     for name in sorted(set(decode(raw, _Policied).spec.ml_policy or {}) - _POLICIES):
         known = ", ".join(sorted(_POLICIES - {"numNodes", "flux"}))
-        message = f"must be left out: Muster knows {known}, and runs no other"
+        message = f"must be left out: Muster supports {known}, and runs no other"
         yield FieldError(f"spec.mlPolicy.{name}", message, name, "NotSupported")

@@ -48,8 +48,8 @@ _ADVICE = {
 """Advice on how to find the reason for a rejection; the key is True if the sender of the review is known."""
 
 MayKnow = Callable[[], bool]
-"""True if the user may create pods in the namespace; only called if an error message would quote policies or quotas
-of the namespace."""
+"""Function that returns True if the user may create pods in the namespace; only called if an error message would quote
+the namespace's policies or quotas."""
 
 
 def may_create_pods(request: admission.AdmissionRequest, rights: Rights | None) -> bool:
@@ -100,7 +100,7 @@ def pod_to_try(template: Mapping[str, Any], name: str, spec: Mapping[str, Any] |
 
 
 def check_trials(trials: Iterable[Trial], namespace: str, dry_runs: DryRuns, may_know: MayKnow) -> Findings:
-    """Return the API server's verdict on the first different pods, with a warning about the pods that were not tested.
+    """Return the API server's verdict on the first few different pods, with a warning about pods that were not tested.
 
     Plugins make pods large, so pods are generated one at a time and compared by digest.
     """
@@ -152,7 +152,7 @@ def _attempts(pods: Sequence[Mapping[str, Any]], namespace: str, dry_runs: DryRu
 def _nameless(refusal: APIError, pod: Mapping[str, Any]) -> APIError:
     """Return the refusal without the name that the API server generated for the pod.
 
-    The name differs each time, so every retry would report the same refusal as new.
+    Generated names differ each time, so every retry would report the same refusal as new.
     """
     name = pod["metadata"]["generateName"].removesuffix("-")
     made_up = re.compile(rf'"{re.escape(name)}-[a-z0-9]{{5}}"')

@@ -82,7 +82,7 @@ def _priorities(kind: WorkloadKind, workload: JSON) -> set[tuple[str, str]]:
 def _was_checked(request: AdmissionRequest, metadata: JSON) -> bool:
     """Return True for a part of a workload, such as a Job of a JobSet, that a controller sends.
 
-    Such a part needs no check, because the workload was already checked.
+    The part needs no check, because its workload was already checked.
 
     A user may also create an object that names an owner; such an object is checked. Offline, where no user is known,
     objects count as the user's own.
@@ -156,7 +156,7 @@ class _Template:
     def empty(self) -> bool:
         """True if no pod is created from the template.
 
-        An example are the workers of a LeaderWorkerSet whose groups have only a leader.
+        One example is the workers of a LeaderWorkerSet whose groups have only a leader.
         """
         return self.kind.samples is not None and self.sample is None
 

@@ -6,5 +6,5 @@ pods, `timers` delays actions and new pods, and `status` builds the Job's status
 itself. The modules of `controller.job` carry out these decisions.
 
 The same objects always give the same result, so tests need no mocks. The package must not import `muster.kube`. Start
-with `policies`, whose docstring follows one event from the pod to the next phase.
+reading with `policies`: its docstring follows one event from the pod to the next phase.
 """

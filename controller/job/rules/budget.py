@@ -114,7 +114,7 @@ def _cause(request: JobEvent) -> str:
 def _message(budget: RestartBudget, past: list[tuple[float, str]]) -> str:
     causes = Counter(why for _, why in past)
     counted = ", ".join(f"{why} ({times} times)" if times > 1 else why for why, times in causes.items())
-    return f"the restart budget is spent, {budget}, and it failed once more: {counted}"
+    return f"the restart budget ({budget}) is spent, and the Job failed once more: {counted}"
 
 
 def fault_of(

@@ -1,4 +1,4 @@
-"""The members of a Job that have succeeded and whose pods are gone. Such members count as if their pods still existed.
+"""The members of a Job that have succeeded and whose pods are gone; they count as if their pods still existed.
 
 If the pod of a slot exists, the pod determines the state of the slot. The status update that begins a restart removes
 the records of all slots whose pods the restart deletes. The success of a member is recorded a few seconds later; if the
@@ -41,7 +41,7 @@ def remembered(job: Job, status: JobStatus, pods: Iterable[Pod]) -> JobStatus:
     """Return the status with a record of the succeeded members; once the Job ends, only if their pods are gone.
 
     While a restart deletes pods, the record does not change. A TrainJob is resumed with all of its pods, so a suspended
-    one has no record.
+    TrainJob has no record.
     """
     phase, owner = job.status.state.phase, job.metadata.controller
     if phase in FINISHED | {"Restarting"}:

@@ -1,7 +1,8 @@
 """Events of a Job: functions that turn changes of its pods, its PodGroup and its Commands into requests.
 
 A new object (`old` is None) raises the event of its state; versions show whether that event was already handled. A pod
-deleted unobserved raises no event, but the counters in the Job's status show that it existed (`unseen_evictions`).
+that was deleted unobserved raises no event, but the counters in the Job's status show that it existed
+(`unseen_evictions`).
 """
 
 from collections import Counter
@@ -34,9 +35,9 @@ _REASON_CHARS = 32
 class JobEvent:
     """One event of a Job, with the facts by which a later pass checks whether it still applies.
 
-    `since_s` is the time of the event in seconds since the epoch, if an object's timestamp contains it; timeouts start
-    there. `refused` is the kubelet's reason for refusing the pod before any container ran, and `reason` is the reason
-    for its end, or for the end of a container with an exit code.
+    `since_s` is the time of the event in seconds since the epoch, if an object's timestamp contains it; timeouts count
+    from this time. `refused` is the kubelet's reason for refusing the pod before any container ran, and `reason` is the
+    reason for its end, or for the end of a container with an exit code.
     """
 
     event: str = OUT_OF_SYNC
@@ -123,7 +124,7 @@ def _changed(old: Pod | None, new: Pod) -> str:
 def unseen_evictions(job: Job, pods: Iterable[Pod]) -> list[JobEvent]:
     """Return evictions that no watch has reported.
 
-    They are found if a task has fewer pods, and fewer started pods, than at the last count.
+    Pods were evicted if a task has fewer pods, and fewer started pods, than at the last count.
     """
     if job.status.state.phase not in {"Pending", "Running"}:
         return []

@@ -69,7 +69,7 @@ SYNC = Match(PolicyAction.SYNC_JOB)
 
 
 def match(job: Job, request: JobEvent) -> Match:
-    """Return the action with which the Job's policies answer a request.
+    """Return the action of the Job's policies for a request.
 
     The action is a sync if the request is for an older version of the Job, or for another Job of the same name.
     """
@@ -192,7 +192,7 @@ def target_of(action: str, request: JobEvent) -> RestartTarget:
 def restarting(status: JobStatus, target: RestartTarget) -> JobStatus:
     """Return the status with a restart target recorded.
 
-    The whole Job as a target replaces all others; a part is added to the other parts.
+    The whole Job as a target replaces all other targets; a part of the Job is added to them.
     """
     noted = notes.words(status, notes.RESTART)
     if target.kind == WHOLE or (target.kind == UNFINISHED and WHOLE not in noted):

@@ -1,4 +1,7 @@
-"""The status of a Job: phase, counters, and reason and message of its state. Pure: time is an argument."""
+"""The status of a Job: phase, counters, and reason and message of its state.
+
+Pure: functions get the time as an argument.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
@@ -197,7 +200,7 @@ def unschedulable(group: PodGroup) -> str | None:
 
 
 def obstacle(group: PodGroup) -> str:
-    """Return the kind of this obstacle, which does not depend on numbers in its message; "" if there is none."""
+    """Return the kind of obstacle to a gang's placement, independent of numbers in the message; "" if there is none."""
     newest = _newest(group)
     return "" if newest is None else newest.reason or newest.message
 

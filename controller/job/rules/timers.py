@@ -1,14 +1,14 @@
 """Delays of a Job: actions that wait for a timeout, and new pods after the kubelet has refused pods.
 
-Pure: time is an argument.
+Pure: functions get the time as an argument.
 
 When a timer is due, everything is checked again: the Job, its version, the policy, and the event. After a restart of
-the controller, timers are derived from timestamps of objects. Timers for which this is impossible are recorded in the
-Job's status.
+the controller, timers are derived from timestamps of objects. The Job's status records the timers that cannot be
+derived.
 
 A pod that the kubelet refuses (`OutOfcpu`, `NodeAffinity`, …) fails before any container ran, and usually its successor
 fails, too. The policy restarts the pod and uses up a retry at once; only the creation of new pods is delayed, with
-doubling delays. The same applies to a Job with a large maxRetry whose pods fail immediately.
+doubling delays. A Job with a large maxRetry whose pods fail immediately gets its new pods with the same delays.
 """
 
 from collections.abc import Iterable, Mapping
@@ -50,8 +50,8 @@ class Timer:
     def to_check(self, now_s: float) -> bool:
         """Return True if the timer must be checked now.
 
-        A timer must be checked if it is due, or if its event is in the future. It must also be checked if the event has
-        no timestamp, because such an event may end before the timer is due.
+        A timer must be checked if it is due, or if its event is in the future. A timer of an event without a timestamp
+        must also be checked, because such an event may end before the timer is due.
         """
         since_s = self.request.since_s
         return self.due_s <= now_s or since_s is None or since_s > now_s + CLOCKS_S
@@ -134,7 +134,7 @@ class BackOff(NamedTuple):
     def refusal(self) -> str:
         """Text about the last pod that the kubelet rejected, or about the quick restarts."""
         if not self.reason:
-            return f"it was restarted more than {AT_ONCE} times, the last ones within {QUICK_S:.0f} s each"
+            return f"the Job was restarted more than {AT_ONCE} times, the last times after less than {QUICK_S:.0f} s"
         return f"kubelet refused pod {self.pod} ({self.reason})"
 
     @property

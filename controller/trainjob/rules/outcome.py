@@ -60,7 +60,7 @@ def _of_job(job: Job, pods: Iterable[Pod]) -> EndCondition | None:
 
 
 class Ending(Wire):
-    """The condition with which a plugin ends a TrainJob. It has no timestamp, because plugins read no clock."""
+    """The condition with which a plugin ends a TrainJob: without a timestamp, because plugins read no clock."""
 
     type: str
     status: str
@@ -114,8 +114,8 @@ def _end_of(conditions: Iterable[Condition | Ending], ends: Mapping[str, End]) -
 def resumed_at(train_job: TrainJob, children: Children) -> str:
     """Return the time when the TrainJob was last resumed; "" if it was never suspended.
 
-    The time is in the condition until the pods run, and then in an annotation, because Kubeflow's SDK takes any
-    condition for "not running".
+    The condition `Suspended` contains the time until the pods run. Afterwards, an annotation contains it, because
+    Kubeflow's SDK takes any condition for "not running".
     """
     for each in train_job.status.conditions:
         if each.type == "Suspended" and each.status == "False":

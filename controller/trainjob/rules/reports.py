@@ -61,7 +61,9 @@ def target_of(path: str) -> ReportTarget:
     """Return the TrainJob that a path names."""
     found = _PATH.fullmatch(path)
     if found is None:
-        raise RefusedError(HTTPStatus.NOT_FOUND, "there is only POST /apis/…/namespaces/…/trainjobs/…/status")
+        raise RefusedError(
+            HTTPStatus.NOT_FOUND, "only this request is served: POST /apis/…/namespaces/…/trainjobs/…/status"
+        )
     return ReportTarget(found["namespace"], found["name"])
 
 
@@ -74,9 +76,9 @@ def token_of(header: str) -> str:
 
 
 def admit(review: TokenReviewStatus, target: ReportTarget) -> None:
-    """Raise RefusedError unless the token was made for this TrainJob in its own namespace."""
+    """Raise RefusedError unless the token was issued for this TrainJob in its own namespace."""
     if not review.authenticated or target.audience not in review.audiences:
-        raise RefusedError(HTTPStatus.FORBIDDEN, f"the token was not made for TrainJob {target.name}, or has expired")
+        raise RefusedError(HTTPStatus.FORBIDDEN, f"the token was not issued for TrainJob {target.name}, or has expired")
     namespace = review.user.username.removeprefix(_SERVICE_ACCOUNT).partition(":")[0]
     if not review.user.username.startswith(_SERVICE_ACCOUNT) or namespace != target.namespace:
         raise RefusedError(HTTPStatus.FORBIDDEN, f"the token does not belong to namespace {target.namespace}")

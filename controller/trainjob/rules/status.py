@@ -43,10 +43,10 @@ def conditions(
     waits: str = "",
     end: EndCondition | None = None,
 ) -> list[Condition]:
-    """Return the conditions now.
+    """Return the current conditions of a TrainJob: `trains` is true once the pods run.
 
-    `trains`: the pods run; `obstacle`: why nothing can be created; `waits`: why its gang waits; `end`: the end of the
-    TrainJob.
+    `obstacle` is the reason why objects cannot be created, and `waits` the reason why the gang waits for nodes; both
+    may be empty. `end` is the end of the TrainJob.
     """
     held = {each.type: each for each in train_job.status.conditions}
     suspended = held.pop(SUSPENDED, None)
@@ -86,7 +86,8 @@ def without_pods(
 ) -> Iterator[tuple[str, float]]:
     """Yield the batch/v1 Jobs that lack pods, with their age; only the Events of such a Job contain the reason.
 
-    The Jobs of a JobSet are unknown, because it may create the second Job when the first Job has ended.
+    Of a JobSet, only the first waiting Job is yielded, because a JobSet may create a Job only after the previous one
+    has ended.
     """
     few = children.group is not None and obstacle_of(children.group) == TOO_FEW_PODS
     waiting = [each for each in statuses if not (each.ready or each.succeeded or each.failed)]

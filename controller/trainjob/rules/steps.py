@@ -2,7 +2,7 @@
 
 Initializers complete before the gang is created, so the gang's minimum counts only pods that can exist. While a
 TrainJob is suspended no pods are created and its objects stay: a Job is aborted and resumed, not deleted. Only pods
-that were made for other runtime patches are deleted.
+that were created for other runtime patches are deleted.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,7 +32,7 @@ JSON = dict[str, Any]
 
 
 class Create(NamedTuple):
-    """Step that creates this Job: a Volcano Job or a batch/v1 Job."""
+    """Step that creates a Volcano Job or a batch/v1 Job."""
 
     manifest: JSON
 

@@ -68,8 +68,8 @@ class FailurePolicyRule(Wire):
     on_job_failure_reasons: list[str] = field(default_factory=list)
     """Reasons of Job failures to which the rule applies; all reasons if left out."""
     on_job_failure_message_patterns: list[str] = field(default_factory=list)
-    """Regular expressions. The rule applies if the Job's failure message matches one of them; to all messages if left
-    out."""
+    """Regular expressions for failure messages of Jobs, one of which must match; the rule applies to all messages if
+    left out."""
     target_replicated_jobs: list[str] = field(default_factory=list)
     """Replicated jobs to which the rule applies; all if left out."""
 
@@ -86,7 +86,7 @@ class FailurePolicy(Wire):
 
 
 class StartupPolicy(Wire):
-    """Order in which replicated jobs start; `dependsOn` is its newer form."""
+    """Order in which replicated jobs start; `dependsOn` is the newer way to define the order."""
 
     startup_policy_order: Literal["AnyOrder", "InOrder"]
     """With `InOrder`, each replicated job starts when all Jobs of the previous one are ready."""
@@ -177,7 +177,7 @@ class JobSetStatus(Wire):
     """status of a JobSet."""
 
     conditions: list[Condition] = field(default_factory=list)
-    """Completed, Failed, Suspended and others."""
+    """Conditions of the set: Completed, Failed, Suspended and others."""
     replicated_jobs_status: list[ReplicatedJobStatus] = field(default_factory=list)
     """Status of each replicated job."""
     restarts: int = 0

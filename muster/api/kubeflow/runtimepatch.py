@@ -115,7 +115,7 @@ class RuntimePatch(Wire):
     manager: Name
     """The component or user who requests these changes, as a domain-prefixed path, e.g. `kueue.x-k8s.io/manager`."""
     time: meta.Time | None = None
-    """Time of the last change. The webhook fills it in, except for `kubectl apply` without `--server-side`."""
+    """Time of the last change. The webhook sets this time, except for `kubectl apply` without `--server-side`."""
     training_runtime_spec: TrainingRuntimeSpecPatch | None = None
     """Changes to the runtime's spec."""
 

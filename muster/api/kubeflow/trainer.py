@@ -99,13 +99,13 @@ class TrainJobSpec(Wire):
     managed_by: Annotated[str, Meta(max_length=253)] | None = None
     """Name of the controller that manages the job: Muster's unless this is `kueue.x-k8s.io/multikueue`."""
     pod_template_overrides: list[JSON] = field(default_factory=list)
-    """Field of Trainer 2.1. The field has no effect, and admission warns about it; use `runtimePatches`."""
+    """Field of Trainer 2.1 without effect, about which admission warns; use `runtimePatches`."""
     pod_spec_overrides: list[JSON] = field(default_factory=list)
-    """Field of Trainer 2.0. The field has no effect, and admission warns about it; use `runtimePatches`."""
+    """Field of Trainer 2.0 without effect, about which admission warns; use `runtimePatches`."""
     labels: dict[str, str] = field(default_factory=dict)
-    """Field of Trainer up to 2.1. The field has no effect, and admission warns about it; use `runtimePatches`."""
+    """Field of Trainer up to 2.1 without effect, about which admission warns; use `runtimePatches`."""
     annotations: dict[str, str] = field(default_factory=dict)
-    """Field of Trainer up to 2.1. The field has no effect, and admission warns about it; use `runtimePatches`."""
+    """Field of Trainer up to 2.1 without effect, about which admission warns; use `runtimePatches`."""
 
 
 class Metric(Wire):

@@ -32,7 +32,7 @@ class ProvisioningRequestStatus(Wire):
 
 
 class ProvisioningRequest(Object):
-    """A request to an autoscaler for nodes on which all of these pods fit."""
+    """A request to an autoscaler for nodes on which all pods of the pod sets fit."""
 
     spec: ProvisioningRequestSpec = field(default_factory=ProvisioningRequestSpec)
     status: ProvisioningRequestStatus = field(default_factory=ProvisioningRequestStatus)

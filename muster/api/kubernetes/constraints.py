@@ -95,7 +95,7 @@ class Affinity(Wire):
 
 
 class SchedulingGate(Wire):
-    """A gate, which prevents scheduling of the pod until it is removed."""
+    """A gate, which prevents scheduling of the pod until the gate is removed."""
 
     name: str
 

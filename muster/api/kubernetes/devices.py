@@ -44,7 +44,7 @@ class DeviceTaint(Wire):
 class Device(Wire):
     """One device of a pool.
 
-    The names of its attributes and capacities belong to the driver's domain if they contain no domain.
+    Names of attributes and capacities that contain no domain belong to the driver's domain.
     """
 
     name: str = ""
@@ -52,8 +52,7 @@ class Device(Wire):
     capacity: dict[str, DeviceCapacity] = field(default_factory=dict)
     taints: list[DeviceTaint] = field(default_factory=list)
     consumes_counters: list[Any] = field(default_factory=list)
-    """Counters that the device consumes; not empty if it is a partition of a larger device that several devices
-    share."""
+    """Counters that the device consumes; not empty for a partition of a larger device."""
     allow_multiple_allocations: bool = False
     node_name: str = ""
     node_selector: NodeSelector | None = None

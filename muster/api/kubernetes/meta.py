@@ -168,12 +168,12 @@ def format_time(seconds: float, *, micros: bool = False) -> str:
 
 
 def parse_time(text: str | None) -> float | None:
-    """Return an RFC 3339 time as seconds since the epoch; None stays None. Raises ValueError for other texts."""
+    """Return an RFC 3339 time as seconds since the epoch, and None for None; raise ValueError for other texts."""
     return None if not text else datetime.fromisoformat(text).timestamp()
 
 
 def readable_time(text: str | None) -> float | None:
-    """Return a time like `parse_time`, but None for an invalid text, because any user may write some of the objects."""
+    """Return a time like `parse_time`, but None for an invalid text, because users may write some of these times."""
     try:
         return parse_time(text)
     except (ValueError, OverflowError):

@@ -22,7 +22,7 @@ _SIGNALS = {128 + each: each.name for each in Signals}
 
 @dataclass(frozen=True, slots=True)
 class PodProblem:
-    """Problem of one pod: the kubelet's reason and message; `container` is empty if it concerns the whole pod."""
+    """Problem of one pod: the kubelet's reason and message; `container` is empty for a problem of the whole pod."""
 
     reason: str
     message: str = ""
@@ -43,8 +43,9 @@ class PodProblem:
 def problem(pod: Pod) -> PodProblem | None:
     """Return the problem of a pod; None if the pod is starting, runs, has ended by itself, or is being deleted.
 
-    A reason in the pod's status comes first: the kubelet has rejected the pod (`OutOfcpu`, `SysctlForbidden`, …) or
-    terminated it (`Evicted`, …). Otherwise, the result is the problem of the first waiting container, in start order.
+    A reason in the pod's status takes precedence: the kubelet has rejected the pod (`OutOfcpu`, `SysctlForbidden`, …)
+    or terminated it (`Evicted`, …). Without such a reason, return the problem of the first waiting container, in start
+    order.
     """
     status = pod.status
     if pod.metadata.deletion_timestamp or status.phase == "Succeeded":
@@ -91,7 +92,7 @@ def _exit(ended: ContainerStateTerminated) -> str:
 
 
 def first_failure(pods: Iterable[Pod]) -> tuple[Pod, str, str] | None:
-    """Return the pod that failed first, and its failure in a few words, and as a sentence that names the node.
+    """Return the pod that failed first, and its failure, both in a few words and as a sentence with the node's name.
 
     Returns None if no pod has failed. Later failures are often consequences of the first one.
     """
@@ -151,7 +152,7 @@ def problems(pods: Iterable[Pod]) -> list[tuple[Pod, PodProblem]]:
 
 
 def sentence(pods: Iterable[Pod]) -> tuple[str, str] | None:
-    """Return a reason, and a sentence about the first pod with a problem and the number of others; None without one."""
+    """Return a reason and a sentence: the first pod with a problem, and the number of others; None without problems."""
     found = problems(pods)
     if not found:
         return None

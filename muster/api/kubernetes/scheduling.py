@@ -26,7 +26,7 @@ PREEMPTION_BY_SCHEDULER = "PreemptionByScheduler"
 
 
 class Policy(Wire):
-    """The policy `basic`, or a disruption mode. Such a policy has no fields; only its presence matters."""
+    """The policy `basic`, or a disruption mode: both have no fields, so only their presence matters."""
 
 
 class GangPolicy(Wire):
@@ -179,7 +179,7 @@ class Workload(Object):
 
 
 class PodSchedulingGroup(Wire):
-    """The native PodGroup of a pod. The field is immutable, so it can be trusted."""
+    """The native PodGroup of a pod; the field is immutable, so its value can be trusted."""
 
     pod_group_name: str | None = None
 

@@ -45,7 +45,7 @@ class NoticeAnswer(Struct, frozen=True, gc=False):
 def checkpoint_of(text: str | None) -> Checkpoint | None:
     """Return the checkpoint in a text like `step=1200,at=2026-11-26T05:00:00Z`; None if the text is invalid.
 
-    The step may be left out. A text with any other part is invalid, so that later versions can define more parts.
+    The text may omit the step. A text with any other part is invalid, so that later versions can define more parts.
     """
     if not text or len(text) > CHECKPOINT_CHARS.value:
         return None

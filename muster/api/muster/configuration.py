@@ -41,7 +41,7 @@ class Suspects(Struct, frozen=True):
 class PublishedConfig(Object):
     """The ConfigMap with the published configuration.
 
-    Its `data` is None until an extender has led for the first time.
+    The `data` of the ConfigMap is None until an extender has led for the first time.
     """
 
     data: Mapping[str, str] | None = field(default_factory=dict)

@@ -1,7 +1,7 @@
 """Creator of a workload, from its annotation (`names.CREATED_BY`), which admission writes.
 
-The annotation can be trusted only if the webhook and the policy muster-creators are installed. The webhook writes the
-user of the request, and the policy rejects other values. Otherwise users could write any value.
+The annotation can be trusted only if both the webhook, which writes the user of the request, and the policy
+muster-creators, which rejects other values, are installed.
 """
 
 from collections.abc import Mapping
@@ -36,8 +36,8 @@ def creator_of(annotations: Mapping[str, str]) -> str:
 def counted_user(namespace: str, annotations: Mapping[str, str]) -> str:
     """Return the user whose limits apply to an object: its creator or, if unknown, the namespace's service accounts.
 
-    All service accounts of a namespace count as one user. Otherwise users could create additional accounts to get
-    additional limits.
+    All service accounts of a namespace count as one user, so that users cannot get additional limits by creating
+    accounts.
     """
     return shared_name(creator_of(annotations)) or shared_name(f"system:serviceaccount:{namespace}:")
 

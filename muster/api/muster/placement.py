@@ -52,7 +52,7 @@ class Victim(Wire):
     uid: str = ""
     """UID of the pod; a later pod with the same name is not evicted."""
     gang: str = ""
-    """Name of its PodGroup."""
+    """Name of the pod's PodGroup."""
 
 
 class NodeSpares(Wire):
@@ -87,7 +87,8 @@ class Notice(Wire):
     namespace: str = ""
     """Namespace of the PodGroup; the placement's if left out."""
     told_at: str = ""
-    """Time of the notice (RFC 3339). A checkpoint that the gang has saved since this time counts as its answer."""
+    """Time of the notice (RFC 3339). A checkpoint that the gang has saved since then counts as its answer to the
+    notice."""
     evict_at: str = ""
     """Deadline of the eviction notice (RFC 3339): the gang is then evicted even if it has saved no checkpoint."""
 
@@ -157,8 +158,8 @@ class PlacementStatus(Wire):
     planned: NonNegative = 0
     """Number of pods that have a planned node."""
     started: bool = False
-    """True once enough members have started together. From then on, members are placed as they arrive, until the last
-    member has ended."""
+    """True once enough members have started together. After the start, members are placed as they arrive, until the
+    last member has ended."""
     started_at: str = ""
     """Time of the start, rounded up to the next full second (RFC 3339)."""
     started_with: StartedWith | None = None

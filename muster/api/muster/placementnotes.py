@@ -1,8 +1,8 @@
 """Placements that are stored in an annotation of the PodGroup: the short form for a gang with one pod.
 
-Most gangs have one pod, and for such a gang a write takes the API server longer than planning takes Muster. For such a
-gang, an annotation replaces the `Placement` object and is written together with the phase. An object is only needed for
-reserved capacity, victims or an abandoned placement.
+Most gangs have one pod, and writing a `Placement` object for each of them takes longer than planning them. For a gang
+with one pod, an annotation, which is written together with the phase, replaces the object. The object is only needed
+for reserved capacity, victims or an abandoned placement.
 """
 
 from typing import Any

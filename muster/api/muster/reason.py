@@ -1,8 +1,8 @@
 """Reasons as data: a code with parameters.
 
-Programs read the code and the parameters. Users read a sentence, which is built from them by a table of codes. A module
-adds its sentences to the table when it defines them (`Sentence`, `constant`, `worded`). A reason is stored next to its
-message, and `stored` accepts the reason only if it still produces this message.
+Programs read the code and the parameters. Users read a sentence, which a table of codes builds from code and
+parameters. A module adds its sentences to the table when it defines them (`Sentence`, `constant`, `worded`). A reason
+is stored next to its message, and `stored` accepts the reason only if it still produces this message.
 """
 
 from collections.abc import Callable

@@ -9,14 +9,14 @@ from collections.abc import Mapping
 from muster.api import names
 
 VALUES = ("true", "false", "on-completion")
-"""Values of cluster-autoscaler's annotation. Karpenter only knows `do-not-disrupt`, which ends with the pod."""
+"""Values of cluster-autoscaler's annotation. Karpenter only has `do-not-disrupt`, which ends with the pod."""
 _HELD = ("false", "on-completion")
 
 
 def annotations_for(value: str) -> dict[str, str | None]:
     """Return the annotations of a pod for this value.
 
-    None removes an annotation; an empty value removes all of them.
+    None in the result removes an annotation; an empty `value` removes all of the annotations.
     """
     held = "true" if value in _HELD else None
     return {names.PODS_SAFE_TO_EVICT: value or None, names.DO_NOT_DISRUPT: held, names.SAFE_TO_EVICT: value or None}

@@ -13,7 +13,7 @@ KEY: Final = "usage.json"
 MOST_CHARS: Final = 900_000
 """Maximum length of the document; the API server accepts ConfigMaps of 1 MiB."""
 RESOURCES_KEPT: Final = 16
-"""Maximum number of resources counted per queue, besides the resources of its budgets; otherwise users could invent any
+"""Maximum number of resources counted per queue, besides the resources of its budgets, because users can invent any
 number of names."""
 AHEAD_S: Final = 600.0
 """Maximum number of seconds by which the time in a document may be in the future, because clocks differ."""

@@ -134,9 +134,9 @@ class JobSpec(Wire):
     """Plugins, each with its arguments, e.g. `svc: []`. Plugins add, for example, environment variables, Services and
     ssh keys."""
     running_estimate: Duration | None = None
-    """The field is stored, but has no effect."""
+    """Field of Volcano, which Muster stores without effect."""
     queue: str = ""
-    """The queue of the job; the job uses a part of its share. The queue must exist and be open."""
+    """The queue of the job, which uses a part of the queue's share. The queue must exist and be open."""
     max_retry: NonNegative = 0
     """Number of failed attempts after which the job fails: 3 allows the first run and two restarts."""
     ttl_seconds_after_finished: NonNegative | None = None
@@ -151,8 +151,8 @@ class JobSpec(Wire):
     def __post_init__(self) -> None:
         """Name tasks without a name by their position in the list, as Volcano does.
 
-        These names are not stored: when a manifest is applied again, the stored list of tasks is compared with the
-        manifest as a whole.
+        The names are not stored, because a manifest that is applied again is compared with the stored list of tasks as
+        a whole.
         """
         for index, task in enumerate(self.tasks):
             task.name = task.name or f"default{index}"
@@ -206,7 +206,7 @@ class JobCondition(Wire):
 
 
 class JobStatus(Wire):
-    """status of a Job. Its counters, except `terminating`, exclude pods that are being deleted."""
+    """status of a Job. Except for `terminating`, the counters exclude pods that are being deleted."""
 
     state: JobState = field(default_factory=JobState)
     """Phase of the job, with time and reason."""

@@ -1,7 +1,4 @@
-"""CronJob (batch.volcano.sh/v1alpha1), which creates Jobs at the times of a schedule.
-
-This is not Kubernetes' own CronJob.
-"""
+"""Volcano's CronJob (batch.volcano.sh/v1alpha1, not Kubernetes' own), which creates Jobs at the times of a schedule."""
 
 from typing import Annotated, Literal
 

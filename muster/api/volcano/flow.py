@@ -121,9 +121,9 @@ class JobPatch(Wire):
     plugins: dict[str, list[str]] = field(default_factory=dict)
     """Additional plugins, and additional arguments of existing plugins."""
     running_estimate: Duration | None = None
-    """The field is stored, but has no effect."""
+    """Field of Volcano, which Muster stores without effect."""
     queue: str = ""
-    """The queue of the Job, whose share the Job uses."""
+    """The queue of the Job, which uses a part of the queue's share."""
     max_retry: scheduling.NonNegative | None = None
     """Number of failed attempts after which the Job fails: 3 allows the first run and two restarts."""
     ttl_seconds_after_finished: scheduling.NonNegative | None = None

@@ -1,7 +1,7 @@
 """Settings that admission adds to the pods of a Volcano Job: settings of a resource group, and marker resources.
 
-The settings are stored in an annotation of the Job, not in its tasks. When a manifest is applied again, the list of
-tasks is compared as a whole. When a Job is decoded, the settings are merged into its templates
+The settings are stored in an annotation of the Job, not in its tasks, because the list of tasks is compared as a whole
+when a manifest is applied again. When a Job is decoded, the settings are merged into its templates
 (`muster.api.volcano.batch.Job`).
 """
 
@@ -56,7 +56,7 @@ def recorded(annotations: Mapping[str, str]) -> list[PodSettings]:
 
 
 def additions(spec: Mapping[str, Any], settings: PodSettings) -> Iterator[tuple[Path, Any]]:
-    """Yield the settings that a pod spec does not contain yet; ValidationError if its tolerations are malformed."""
+    """Yield the settings that a pod spec lacks; raise ValidationError if its tolerations are malformed."""
     selector = mapping(spec.get("nodeSelector"))
     for key, value in settings.node_selector.items():
         if selector.get(key) != value:

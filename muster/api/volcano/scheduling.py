@@ -52,12 +52,12 @@ class PodGroupSpec(Wire):
     min_task_member: dict[str, int] = field(default_factory=dict)
     """Number of pods of each task that must start together; ignored if `minMember` is less than the sum."""
     queue: str = "default"
-    """The queue of the gang; the gang uses a part of its share."""
+    """The queue of the gang, which uses a part of the queue's share."""
     priority_class_name: str = ""
-    """PriorityClass of the gang. Within a queue, gangs with a higher priority come first."""
+    """PriorityClass of the gang. Within a queue, gangs with a higher priority are scheduled first."""
     min_resources: Quantities | None = None
-    """Minimum resources of the gang. The gang is admitted to its queue once these resources seem to be available. These
-    resources count towards the queue's capability even if a running gang does not use all of them."""
+    """Minimum resources of the gang. The gang is admitted to its queue once these resources seem to be available.
+    Minimum resources count towards the queue's capability even if a running gang does not use all of them."""
     network_topology: NetworkTopology | None = None
     """Required proximity of all pods."""
     sub_group_policy: list[SubGroupPolicy] = field(default_factory=list)
@@ -71,13 +71,12 @@ EVICTED = "Evicted"
 PLACED = "Placed"
 """Reason in the condition Unschedulable, with status False, of a gang that has waited and now has planned nodes."""
 TOO_FEW_PODS = "NotEnoughPods"
-"""Reason in the condition Unschedulable of a gang some of whose pods have not been created yet, which is usual for a
-short time at each start."""
+"""Reason in the condition Unschedulable of a gang that lacks pods, which is usual for a short time at each start."""
 OVER_CAPABILITY = "QueueOverCapability"
 """Reason in the condition Unschedulable of a gang that would exceed the capability of its queue."""
 WORLD_ENDED = "WorldEnded"
-"""Reason in the condition Unschedulable of an elastic gang some of whose members have succeeded, so that no further
-member is started."""
+"""Reason in the condition Unschedulable of an elastic gang with succeeded members, so that no further member is
+started."""
 SUSPENDED = "Suspended"
 """Reason in the condition Unschedulable of a gang whose owner currently wants no pods, until its PodGroup is
 deleted."""
@@ -120,8 +119,8 @@ class PodGroupStatus(Wire):
     """Reason why the workload has failed; the controller writes it when the workload ends."""
     place: NonNegative = 0
     """Position among the waiting gangs of the queue, starting with 1. Positions up to 10 are exact; later ones are the
-    first position of a range (21 stands for 21 to 30). The field is absent if the gang does not wait, or has only just
-    begun to wait. The field is written at most once a minute."""
+    first position of a range (21 stands for 21 to 30). The position is absent if the gang does not wait, or has only
+    just begun to wait, and is written at most once a minute."""
     expected_start: Time | None = None
     """Expected start, to the minute, if nodes are reserved for the gang and the time when they become free is known."""
 
@@ -169,29 +168,29 @@ class NodeGroupTerms(Wire):
     """Node groups that a queue requires or prefers (stored, without effect)."""
 
     required: list[str] = field(default_factory=list, name="requiredDuringSchedulingIgnoredDuringExecution")
-    """The field is stored, but has no effect."""
+    """Field of Volcano, which Muster stores without effect."""
     preferred: list[str] = field(default_factory=list, name="preferredDuringSchedulingIgnoredDuringExecution")
-    """The field is stored, but has no effect."""
+    """Field of Volcano, which Muster stores without effect."""
 
 
 class QueueAffinity(Wire):
     """Node groups of a queue (stored, without effect)."""
 
     node_group_affinity: NodeGroupTerms | None = None
-    """The field is stored, but has no effect."""
+    """Field of Volcano, which Muster stores without effect."""
     node_group_anti_affinity: NodeGroupTerms | None = None
-    """The field is stored, but has no effect."""
+    """Field of Volcano, which Muster stores without effect."""
 
 
 class Cluster(Wire):
     """A cluster that a queue may extend to (stored, without effect)."""
 
     name: str = ""
-    """The field is stored, but has no effect."""
+    """Field of Volcano, which Muster stores without effect."""
     weight: int = 0
-    """The field is stored, but has no effect."""
+    """Field of Volcano, which Muster stores without effect."""
     capacity: Quantities = field(default_factory=dict)
-    """The field is stored, but has no effect."""
+    """Field of Volcano, which Muster stores without effect."""
 
 
 class QueueSpec(Wire):
@@ -214,13 +213,13 @@ class QueueSpec(Wire):
     priority: int = 0
     """Priority of the queue. A queue with a higher value is served earlier, and its resources are reclaimed later."""
     dequeue_strategy: Literal["fifo", "traverse"] = "traverse"
-    """The field is stored, but has no effect."""
+    """Field of Volcano, which Muster stores without effect."""
     type: str = ""
-    """The field is stored, but has no effect."""
+    """Field of Volcano, which Muster stores without effect."""
     affinity: QueueAffinity | None = None
-    """The field is stored, but has no effect."""
+    """Field of Volcano, which Muster stores without effect."""
     extend_clusters: list[Cluster] = field(default_factory=list)
-    """The field is stored, but has no effect."""
+    """Field of Volcano, which Muster stores without effect."""
 
     def __post_init__(self) -> None:
         """Replace a weight of 0 by the default, as Volcano's admission does."""
@@ -231,9 +230,9 @@ class VolcanoReservation(Wire):
     """Nodes reserved for a queue (stored, without effect)."""
 
     nodes: list[str] = field(default_factory=list)
-    """The field is stored, but has no effect."""
+    """Field of Volcano, which Muster stores without effect."""
     resource: Quantities = field(default_factory=dict)
-    """The field is stored, but has no effect."""
+    """Field of Volcano, which Muster stores without effect."""
 
 
 class QueueStatus(Wire):
@@ -254,7 +253,7 @@ class QueueStatus(Wire):
     unknown: int = 0
     """Number of gangs that have fewer members than their minimum."""
     reservation: VolcanoReservation | None = None
-    """The field is stored, but has no effect."""
+    """Field of Volcano, which Muster stores without effect."""
     fair_share: Quantities = field(default_factory=dict)
     """Current fair share of the queue, given the demand of all queues. The planner writes this field and all following
     fields."""
@@ -263,15 +262,15 @@ class QueueStatus(Wire):
     message: str = ""
     """Reason why the first waiting gang of the queue waits."""
     usage: Quantities = field(default_factory=dict)
-    """Usage over time, which is computed if the plugin `proportion` has a half-life."""
+    """Usage over time, which is computed if a half-life is configured for the plugin `proportion`."""
     usage_time: Time | None = None
     """Time up to which the usage over time is computed."""
     waiting: NonNegative = 0
     """Number of gangs that wait in this queue itself, for admission or for nodes."""
     spares: Quantities = field(default_factory=dict)
-    """Resources of the spare slots of the queue's gangs. These resources count as used, in addition to `allocated`."""
+    """Resources of the spare slots of the queue's gangs, which count as used in addition to `allocated`."""
     largest_node: Quantities = field(default_factory=dict)
-    """Only on the root queue: the largest quantity of each resource on any single node. Admission warns about pods that
+    """Largest quantity of each resource on any single node (only on the root queue). Admission warns about pods that
     request more."""
 
 

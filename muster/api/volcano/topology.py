@@ -177,7 +177,7 @@ class PatternError(ValueError):
 
 
 def steps_of(pattern: str) -> int:
-    """Return the number of steps of RE2's program for a pattern; PatternError if it is malformed or over a limit."""
+    """Return the number of steps of RE2's program for a pattern; raise PatternError for an unusable pattern."""
     if len(pattern) > PATTERN_CHARS.value:
         raise PatternError(
             f"the pattern has {len(pattern)} characters; {PATTERN_CHARS.value} are allowed ({PATTERN_CHARS.name})"

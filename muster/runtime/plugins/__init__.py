@@ -1,5 +1,5 @@
 """Built-in plugins for frameworks, gangs and targets; `registry` lists them in order.
 
-Plugins are pure: a plugin reads and changes only the `Info` that it gets. The plugins must not import `registry`. Start
+Plugins are pure: a plugin reads and changes only its argument, an `Info`. The plugins must not import `registry`. Start
 reading with `simple`, then `torch`; `shared` contains functions that several plugins use.
 """

@@ -30,7 +30,7 @@ PLAIN = "plain"
 """Name of the framework for pods that need no information about each other."""
 _FAIL, _RESTART = "FailJobSet", "RestartJobSet"
 _POD_FAILED = "BackoffLimitExceeded"
-"""The only reason for which a task of Muster's Job fails. It means that one of the task's pods has failed."""
+"""The only reason for which a task of Muster's Job fails: one of the task's pods has failed."""
 _OF_JOBS = frozenset({"template", "parallelism", "completions", "completionMode"})
 """Fields of a batch/v1 Job that determine its pods or their number."""
 _SAME_ANYWAY: Fields = {"backoffLimit": 0, "suspend": False, "manualSelector": False, "podReplacementPolicy": "Failed"}
@@ -216,12 +216,12 @@ class JobSetPlugin:
             return findings
         text = info.train_job.metadata.annotations.get(names.NUM_NODES) if info.train_job else None
         if text is not None:
-            message = "must be left out: TrainJobs become JobSets here, whose sizes are fixed"
+            message = "must be left out: in this cluster, TrainJobs become JobSets, whose sizes are fixed"
             findings.errors.append(FieldError(f"metadata.annotations[{names.NUM_NODES}]", message, text))
         if names.RESTART_BUDGET in info.annotations:
             findings.warnings.append(
-                f"metadata.annotations[{names.RESTART_BUDGET}]: it has no effect, because TrainJobs become JobSets "
-                "here; the runtime's failurePolicy.maxRestarts limits their restarts"
+                f"metadata.annotations[{names.RESTART_BUDGET}]: has no effect, because TrainJobs become JobSets in "
+                "this cluster; the runtime's failurePolicy.maxRestarts limits their restarts"
             )
         several = {pod_set.name for pod_set in info.pod_sets if pod_set.count > pod_set.jobs}
         for job in info.base.get("replicatedJobs") or []:

@@ -27,7 +27,7 @@ there."""
 
 
 class MPIRuntime:
-    """Adds the keys, the hostfile, and the variables of mpirun and ssh to launcher and nodes."""
+    """Plugin that adds the keys, the hostfile, and the variables of mpirun and ssh to launcher and nodes."""
 
     name = mpi_objects.NAME
     framework = "mpi"
@@ -144,7 +144,7 @@ def _environment(info: Info, launcher: PodSet, number: int) -> Variables:
 
 
 def _taken(info: Info) -> Iterator[FieldError]:
-    """Yield an error for each volume or mount of a runtime that is in the way of Muster's own volumes and mounts."""
+    """Yield an error for each volume or mount of a runtime that conflicts with Muster's own volumes and mounts."""
     launcher, nodes = _parts(info)
     keys = (mpi_objects.SSH_VOLUME, mpi_settings.mount_path(info.settings))
     hosts = (mpi_objects.HOSTFILE_VOLUME, mpi_settings.HOSTFILE.rpartition("/")[0])
@@ -181,7 +181,7 @@ def _setting_errors(info: Info) -> list[FieldError]:
 
 
 def _serve(pod_set: PodSet) -> None:
-    """Make a node run sshd unless it has its own command. The node is ready once it accepts ssh connections."""
+    """Set sshd as the command of a node that has no command. The node is ready once it accepts ssh connections."""
     target = pod_set.target
     if target is None:
         return

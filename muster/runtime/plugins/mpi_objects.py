@@ -88,7 +88,7 @@ def hostfile_text(info: Info, launcher: PodSet, slots: int) -> str:
     _fits(info, launcher, len(launcher.endpoints))  # checked first, because the length is user-supplied
     hosts = list(launcher.endpoints)
     if not all(hosts):
-        message = "mpi needs the names of all pods, and a pod without an owner only knows the name of rank 0"
+        message = "mpi requires the names of all pods, but a pod without an owner only has the name of rank 0"
         raise InvalidFieldError(FieldError("metadata.ownerReferences", message, reason="Required"))
     if kind.short_launcher and hosts:
         hosts[0] = hosts[0].partition(".")[0]
@@ -101,8 +101,8 @@ def _fits(info: Info, launcher: PodSet, size: int) -> None:
     """Raise InvalidFieldError if a hostfile of at least this number of bytes is too large for a ConfigMap."""
     if size > _CONFIG_MAP_BYTES:
         message = (
-            f"makes a hostfile of {size} bytes or more for {len(launcher.endpoints)} pods, and a ConfigMap holds "
-            f"{_CONFIG_MAP_BYTES}; use fewer pods, or shorter names"
+            f"needs a hostfile of {size} bytes or more for {len(launcher.endpoints)} pods, but a ConfigMap can have "
+            f"only {_CONFIG_MAP_BYTES}; use fewer pods, or shorter names"
         )
         raise InvalidFieldError(FieldError("metadata.ownerReferences", message, info.owner.name))
 

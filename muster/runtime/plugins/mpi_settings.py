@@ -1,7 +1,7 @@
 """Settings of MPI with their checks, and the implementations of MPI.
 
-An implementation has its own form of the hostfile, and its own variables for hostfile and ssh. Open MPI 5 ignores every
-variable of Open MPI 4 and runs only on the launcher, without a message; the variables of both versions can be set
+Each implementation has its own form of the hostfile, and its own variables for hostfile and ssh. Open MPI 5 ignores
+every variable of Open MPI 4 and runs only on the launcher, without a message; the variables of both versions can be set
 together. Open MPI 4 must keep full host names, and then mistakes its own host for a remote one unless the launcher's
 line has the short name. MPICH stops at `slots=` in a hostfile, and reads HYDRA_LAUNCHER_EXTRA_ARGS (not
 HYDRA_LAUNCH_EXTRA_ARGS). With MPICH and Intel MPI the nodes connect back to the launcher's short host name, so they
@@ -105,7 +105,7 @@ def implementation(settings: Settings) -> Implementation:
         return OPEN_MPI
     if setting.text not in IMPLEMENTATIONS:
         known = ", ".join(IMPLEMENTATIONS)
-        raise setting.invalid(f"must be an MPI implementation that Muster knows ({known}): {setting.source}")
+        raise setting.invalid(f"must be an MPI implementation that Muster supports ({known}): {setting.source}")
     return IMPLEMENTATIONS[setting.text]
 
 
@@ -161,7 +161,7 @@ def slots(info: Info, nodes: PodSet) -> int:
         return nodes.cpus
     if setting.text == "gpu":
         if not nodes.accelerators.number:
-            raise setting.invalid("the nodes ask for no GPU: add one to their resources, or use cpu")
+            raise setting.invalid("the nodes request no GPU: add one to their resources, or use cpu")
         return nodes.accelerators.number
     number = whole_number(setting.text, PROCESSES.value)
     if not number:

@@ -30,7 +30,7 @@ _NO_POLICY = "--disable-network-policy"
 
 
 class MusterJob:
-    """Builds Muster's Job for the pods that run together, and a batch/v1 Job for each earlier initializer."""
+    """Plugin that builds Muster's Job for the pods that run together, and a batch/v1 Job for each initializer."""
 
     name = "Job"
 
@@ -217,7 +217,7 @@ def _task(plan: Plan, pod_set: PodSetPlan, members: list[PodSetPlan], template: 
 
 
 def _deciding(plan: Plan, members: list[PodSetPlan]) -> list[str]:
-    """Return the pod sets any one of which completes the Job when it is complete; none if all must be complete."""
+    """Return the pod sets that complete the Job as soon as one of them is complete; none if all must be complete."""
     launchers = [pod_set.name for pod_set in members if pod_set.role == "launcher"]
     if plan.framework == "mpi" and not (plan.base.get("successPolicy") or {}).get("targetReplicatedJobs"):
         return launchers if len(launchers) == 1 else []  # sshd never ends by itself

@@ -38,7 +38,7 @@ class Volcano:
         classes = _priority_classes(info)
         if len(set(classes)) > 1:
             several = f"its pods have the PriorityClasses {', '.join(classes)}"
-            message = f"{info.runtime_name}: {several}; the gang has that of the last job, {classes[-1]}"
+            message = f"{info.runtime_name}: {several}; the gang has the class of the last job, {classes[-1]}"
             findings.warnings.append(f"spec.runtimeRef: {message}")
         return findings
 
@@ -157,7 +157,7 @@ def gang(info: Info, plugin: str, details: Mapping[str, Any] | None = None) -> G
     """Return the gang of a workload.
 
     Pods that are created only when other pods are ready are not counted, because the gang would wait for them and never
-    start. Of elastic pods, the lower bound is counted. Limits replace missing requests.
+    start. Elastic pods count with their lower bound. Limits replace missing requests.
     """
     inside, elastic = members(info), info.setting(ELASTIC)
     there = {pod_set.name for pod_set in inside}

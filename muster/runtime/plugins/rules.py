@@ -51,16 +51,16 @@ def check_managers(job: trainer.TrainJob) -> Iterator[FieldError]:
 
 def _framework(info: Info) -> Iterator[FieldError]:
     if info.framework == "flux":
-        message = "must not refer to a runtime with mlPolicy flux, which Muster does not run"
+        message = "must not refer to a runtime with mlPolicy flux, which Muster does not support"
         yield FieldError(_PATH, message, info.runtime_name)
     policy = info.runtime.spec.ml_policy if info.runtime else None
     if policy is None and info.trainer and info.trainer.resources_per_node and not info.trainers:
-        message = "must be left out: the runtime has no step trainer that it could be for"
+        message = "must be left out: the runtime has no step trainer to which it applies"
         yield FieldError("spec.trainer.resourcesPerNode", message, info.trainer.resources_per_node)
 
 
 def _trainer(info: Info) -> Iterator[FieldError]:
-    """Check that training pods have the container `node`, which gets trainer, env and ports."""
+    """Check that training pods have the container `node`, to which trainer settings, variables and ports are added."""
     for pod_set in info.pod_sets:
         if pod_set.role in {"trainer", "launcher"} and pod_set.target is None:
             message = f"must refer to a runtime whose job {pod_set.name} has a container {trainer.NODE!r}"

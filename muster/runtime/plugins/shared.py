@@ -29,7 +29,7 @@ def reserved(info: Info, names: Sequence[str]) -> Findings:
         findings.errors.append(FieldError(info.user_env.path, message, value))
         return findings
     for index, variable in found:
-        message = f"is set by Muster for framework {info.framework}; remove it (reserved are {', '.join(names)})"
+        message = f"is set by Muster for framework {info.framework}; remove it (reserved variables: {', '.join(names)})"
         findings.errors.append(FieldError(f"{info.user_env.path}[{index}].name", message, variable.name))
     return findings
 
@@ -46,7 +46,7 @@ def yielding(info: Info, variables: Variables) -> Variables:
 
 
 def give(info: Info, pod_set: PodSet, plugin: str, variables: Variables, port: int) -> None:
-    """Set variables in the container that runs the framework and in the additional ones, and open a port."""
+    """Set variables in the container that runs the framework and in additional containers, and open a port."""
     for container in [*([pod_set.target] if pod_set.target else []), *info.injections]:
         container.set(plugin, variables)
     pod_set.port(port)

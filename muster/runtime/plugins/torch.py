@@ -34,7 +34,7 @@ _NAME_PARTS = 3
 
 
 class Torch:
-    """Adds Torch's variables to the containers of each pod set that trains."""
+    """Plugin that adds Torch's variables to the containers of each pod set that trains."""
 
     name = "Torch"
     framework = "torch"
@@ -142,10 +142,10 @@ def processes(info: Info, pod_set: PodSet) -> tuple[str, str]:
         return str(pod_set.cpus), f"{source}: CPUs of container {container}, rounded up"
     if wanted in {"auto", "gpu"}:
         if not devices:
-            raise setting.invalid(f"container {container} asks for no GPU: add one to its resources, or use cpu")
+            raise setting.invalid(f"container {container} requests no GPU: add one to its resources, or use cpu")
         if not seen:
             return str(devices), f"{source}: accelerators of container {container}"
-        return wanted, f"{source}: torchrun counts the GPUs it sees ({devices} asked for)"
+        return wanted, f"{source}: torchrun counts the GPUs it sees ({devices} requested)"
     if number := whole_number(wanted, PROCESSES.value):
         return str(number), source
     raise setting.invalid(f"must be auto, cpu, gpu or a number of processes from 1 to {PROCESSES.value}")

@@ -1,4 +1,4 @@
-"""Job plugins, which add to the pods of a Volcano Job as `spec.plugins` names them, and create objects.
+"""Job plugins, which `spec.plugins` of a Volcano Job names, and which add to its pods and create objects.
 
 `base.JobPlugin` is the base class, and parses the arguments. `registry` lists the plugins in execution order, which
 does not depend on their order in the Job, and loads plugins of other packages. A plugin is pure: it finds errors of a

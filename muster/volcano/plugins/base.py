@@ -74,7 +74,7 @@ def flag_warnings(plugin: str, arguments: Sequence[str], defaults: Flags) -> lis
     return [
         *(f"spec.plugins[{plugin}]: unknown flag {name} is ignored; {known}" for name in parsed.unknown),
         *(
-            f"spec.plugins[{plugin}]: the value of flag {name} does not fit; its default {_shown(defaults[name])} holds"
+            f"spec.plugins[{plugin}]: the value of flag {name} is invalid; its default {_shown(defaults[name])} is used"
             for name in parsed.unfit
         ),
     ]
@@ -89,7 +89,7 @@ class PluginError(ValueError):
 
 
 class SSHKeyFiles(Protocol):
-    """A pair of ssh keys, as files hold them."""
+    """A pair of ssh keys in their file formats."""
 
     @property
     def private(self) -> bytes:
@@ -101,7 +101,7 @@ class SSHKeyFiles(Protocol):
 
 
 class KeyMaker(Protocol):
-    """Maker of ssh key pairs (`certs.ssh`), because plugins use no random numbers."""
+    """Generator of ssh key pairs (`certs.ssh`), because plugins use no random numbers."""
 
     def key_pair(self, kind: Literal["ed25519", "rsa"], /) -> SSHKeyFiles:
         """Return a new key pair."""
@@ -184,8 +184,8 @@ def unfit_for_a_service(job: Job, plugin: str) -> Iterator[FieldError]:
     name = job.metadata.name or job.metadata.generate_name
     if name[:1].isdigit():
         message = (
-            f"must begin with a letter, as plugin {plugin} makes a Service that is named after the Job; "
-            "without the plugin it may begin with a digit"
+            f"must begin with a letter, because plugin {plugin} creates a Service with the Job's name; "
+            "without the plugin, the name may begin with a digit"
         )
         yield FieldError("metadata.name", message, name)
 

@@ -56,7 +56,7 @@ class PyTorch(JobPlugin):
             yield from missing_task(job, self.name, "master", named)
         for number, task in enumerate(job.spec.tasks):
             if task.name == named and task.replicas > 1:
-                message = f"must be 1, as each pod of the master task of plugin {self.name} has rank 0"
+                message = f"must be 1, because each pod of the master task of plugin {self.name} has rank 0"
                 yield FieldError(f"spec.tasks[{number}].replicas", message, task.replicas)
 
     def ports(self, job: Job, task: TaskSpec) -> Mapping[str, int]:
@@ -217,7 +217,7 @@ class MPIJobPlugin(JobPlugin):
     def env(self, job: Job, slot: PodSlot) -> Sequence[Manifest]:
         """Return, for the master's pods, a variable with the names of the workers, separated by commas.
 
-        There is no variable without workers.
+        Return no variable if there are no workers.
 
         A list that is too long for a variable is only in the file of plugin svc, for `mpiexec --hostfile`.
         """

@@ -43,7 +43,8 @@ class Ray(JobPlugin):
         name, longest = job.metadata.name, MAX_LABEL - len(_HEAD_SERVICE)
         if len(name) > longest:
             message = (
-                f"must have at most {longest} characters, as plugin {self.name} makes a Service <name>{_HEAD_SERVICE}"
+                f"must have at most {longest} characters, because plugin {self.name} creates "
+                f"Service <name>{_HEAD_SERVICE}"
             )
             yield FieldError("metadata.name", message, name)
 
@@ -91,8 +92,8 @@ class Ray(JobPlugin):
                 if own and container.get("name") == self._container(task.name) and not _starts_ray(container):
                     yield (
                         f"spec.tasks[{number}].template.spec.containers[{place}].command: plugin {self.name} replaces "
-                        "command and args by its `ray start`; a command with `ray start` and `--block` stays, and "
-                        "programs of your own run in a container or task of another name"
+                        "command and args by its `ray start`; a command with `ray start` and `--block` is kept, and "
+                        "your own programs can run in a container or task with another name"
                     )
 
     def _container(self, task: str) -> str | None:

@@ -172,7 +172,7 @@ def check_plugins(job: Job) -> Iterator[FieldError]:
 def warnings(job: Job) -> list[str]:
     """Return a sentence for each ignored flag or field.
 
-    Such fields are not rejected, because existing manifests contain them.
+    Ignored flags and fields are not rejected, because existing manifests contain them.
     """
     wanted = job.spec.plugins
     ignored = [
@@ -196,7 +196,7 @@ def ports(job: Job, task: TaskSpec) -> list[int]:
 def _possible(wanted: Mapping[str, Sequence[str]]) -> Iterator[JobPlugin]:
     """Yield a Job's plugins that can be created.
 
-    If one cannot, the controller reports it and creates no pods of the Job.
+    If a plugin cannot be created, the controller reports this and creates no pods of the Job.
     """
     for name, factory in known().items():
         if name in wanted:

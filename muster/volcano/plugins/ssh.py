@@ -1,8 +1,7 @@
 """Plugin `ssh`, by which the pods of a Job can log in to each other.
 
-The Job has one key pair, in a Secret that is mounted as `.ssh`. The Secret exists as long as the Job has pods. The
-Secret outlives restarts of pods, tasks and the whole Job. Its keys never change, because running pods have mounted
-them.
+The Job has one key pair, in a Secret that is mounted as `.ssh`. The Secret exists as long as the Job has pods, also
+during restarts. The keys never change, because running pods have mounted them.
 """
 
 from base64 import b64encode
@@ -80,9 +79,9 @@ def secret_name(job: Job) -> str:
 def config(job: Job, port: int) -> str:
     """Return the ssh client's configuration: no questions about unknown hosts, and short names for all pods.
 
-    There is one pattern for each task, so that the size does not grow with the number of pods: a Secret holds 1 MiB.
-    ssh uses the first pattern that matches, so longer, more specific patterns come first. Names with a dot are already
-    complete.
+    There is one pattern for each task, so that the size does not grow with the number of pods: a Secret can contain 1
+    MiB. ssh uses the first pattern that matches, so longer, more specific patterns come first. Names with a dot are
+    already complete.
     """
     lines = ["StrictHostKeyChecking no", "UserKnownHostsFile /dev/null"]
     for pattern, host in sorted(_patterns(job), key=lambda pair: len(pair[0]), reverse=True):

@@ -40,7 +40,7 @@ class Svc(JobPlugin):
         size = sum(_file_bytes(job, task) for task in job.spec.tasks)
         if size > CONFIG_MAP_BYTES:
             message = (
-                f"makes a ConfigMap of {size} bytes with the names of {total_replicas(job.spec)} pods, and one holds "
+                f"needs a ConfigMap of {size} bytes for the names of {total_replicas(job.spec)} pods, but the limit is "
                 f"{CONFIG_MAP_BYTES}; use fewer pods, or shorter names of the Job and its tasks"
             )
             yield FieldError("spec.plugins[svc]", message, reason="Forbidden")

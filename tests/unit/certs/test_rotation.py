@@ -118,7 +118,7 @@ def test_what_cannot_be_asked_for_is_refused(world: World) -> None:
     world.turn()
     [step] = world.steps
     assert isinstance(step, Refuse)
-    assert "valid are serving, authority" in step.why
+    assert "valid requests are serving, authority" in step.why
     assert names.ROTATE not in world.annotations
 
 

@@ -298,7 +298,7 @@ def test_an_authority_that_is_not_trusted_any_more_is_told_of() -> None:
     assert event_of(step, Content()) == (
         "Normal",
         "AuthorityDropped",
-        "old: no replica shows a certificate of it any more",
+        "old: no replica uses a certificate that this authority signed",
     )
 
 

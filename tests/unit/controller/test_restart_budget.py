@@ -102,7 +102,7 @@ def test_the_restart_over_the_budget_ends_the_job() -> None:
         status = restarted(one, status, request, NOW + second)
     assert status.retry_count == 2
     assert spent(status) == (
-        "the restart budget is spent, 2 in 1h, and it failed once more: exit code 1 (2 times), exit code 139"
+        "the restart budget (2 in 1h) is spent, and the Job failed once more: exit code 1 (2 times), exit code 139"
     )
     restarting = Job(metadata=one.metadata, spec=one.spec, status=status)
     restarting.status.state = JobState(phase="Restarting")

@@ -298,7 +298,7 @@ def test_something_is_in_the_way(refusal: Refused | None) -> None:
     assert "create Job t" not in world.submit()
     assert world.conditions == ["Blocked=True TrainJobResourcesCreationFailed"]
     assert world.message == (
-        "the API server refuses what this TrainJob needs: quota"
+        "the API server refuses an object that this TrainJob needs: quota"
         if refusal
         else "Job t exists already and has no owner, so it is not changed; delete it, or delete this TrainJob and give "
         "it another name"

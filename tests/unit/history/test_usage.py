@@ -162,7 +162,7 @@ def test_others_count_for_nothing(*, folded: bool) -> None:
 
 def test_an_unknown_key_is_named() -> None:
     """The error lists what there is."""
-    with pytest.raises(ValueError, match="usage by 'team' is not known; there are queue, namespace, user"):
+    with pytest.raises(ValueError, match="usage cannot be grouped by 'team'; valid keys are queue, namespace, user"):
         usage(HistoryStore.for_writing(MEMORY), EVERYTHING, ("team",), since=0.0)
 
 

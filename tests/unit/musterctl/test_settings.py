@@ -43,7 +43,7 @@ def test_each_thing_is_said_in_one_place(process: str, capsys: pytest.CaptureFix
                 PARSERS[process](given)
             assert ended.value.code == 2
             output = capsys.readouterr().err
-            assert f"error: {flag}: this is no flag: set {field} in the file of --settings" in output
+            assert f"error: {flag}: this is not a flag: set {field} in the file of --settings" in output
 
 
 @pytest.mark.parametrize("process", PROCESSES)
@@ -87,12 +87,12 @@ WRONG = {
     "what does not fit together": ("kind: ControllerConfiguration\ncertSecret: s\n",
         ("certDnsName: name the webhook, e.g. muster-webhook.muster-system.svc",)),
     "a port without what it needs": ("kind: ControllerConfiguration\nreportPort: 1\nreportUrl: https://a.svc\n",
-        ("reportPort: it needs reportCertFile, reportKeyFile, reportCaFile",)),
+        ("reportPort: it requires reportCertFile, reportKeyFile, reportCaFile",)),
     "lives that leave no time": (f"{CERTIFICATES}certLifetime: 30m\ncertAuthorityLifetime: 5h\n",
-        ("certLifetime: at least six hours (6h), because only the last third is left for the renewal",
-        "certAuthorityLifetime: at least six hours (6h), because only the last third is left for the renewal")),
+        ("certLifetime: must be at least six hours (6h), because only the last third is left for the renewal",
+        "certAuthorityLifetime: must be at least six hours (6h), because only the last third is left for the renewal")),
     "a life that is too long": (f"{CERTIFICATES}certLifetime: 1000000h\n",
-        ("certLifetime: at most a hundred years (876000h)",)),
+        ("certLifetime: must be at most a hundred years (876000h)",)),
     "an issuer": (f"{CERTIFICATES}certIssuer: me\n", ('certIssuer: Unsupported value: "me": should be one of',)),
     "a duration": ("kind: ControllerConfiguration\ncertSecret: s\ncertDnsName: [a]\ncertLifetime: 90d\n",
         ("certLifetime: '90d' is not a duration; write it like 30s, 5m or 1h30m",)),

@@ -99,8 +99,8 @@ def test_a_world_is_resized_by_three_requests(asked: Any, server: Server, monkey
     }
     result = asked("resize", "statefulset/w", "--size=3")
     assert result.stdout == (
-        "statefulset.apps/w has the size 3: all of its pods stop and start again, as each of them knows their number; "
-        "it waits behind gangs of its class\n"
+        "statefulset.apps/w has the size 3: all of its pods stop and start again, because each of them is given their "
+        "number; it waits behind gangs of its class\n"
     )
     tried = ["?dryRun=All"] * 2
     assert [each.partition("/w")[2] for each in server.requests if each.startswith("PATCH")] == [*tried, "", ""]
@@ -174,11 +174,11 @@ def test_a_volcano_job_is_not_stopped_for_nothing(
 
 
 @pytest.mark.parametrize(("groups", "says"), [
-    (listed(group("Running")), "it runs, and another class starts its pods again"),
+    (listed(group("Running")), "it runs, and a change of the class restarts its pods"),
     (listed(group("Pending", "NotEnoughResources")), "has the class high"),
     (listed(group("Pending", "Evicted")), "has the class high"),
-    (FORBIDDEN, "it runs, and another class starts its pods again"),
-    (listed(), "it runs, and another class starts its pods again"),
+    (FORBIDDEN, "it runs, and a change of the class restarts its pods"),
+    (listed(), "it runs, and a change of the class restarts its pods"),
 ])  # fmt: skip
 def test_the_state_is_the_state_of_the_gangs(asked: Any, server: Server, groups: Any, says: str) -> None:
     """What may not be listed counts as running, and so do pods that have no gang."""

@@ -70,7 +70,7 @@ BAD = {
     "processes in the template": (indexed_job(annotations={"muster.dev/nproc-per-node": "0"}),
         "spec.template.metadata.annotations[muster.dev/nproc-per-node]", "must be auto, cpu, gpu or a number"),
     "GPUs that were not asked for": (annotated(nproc_per_node="gpu"), "metadata.annotations[muster.dev/nproc-per-node]",
-        "container node asks for no GPU: add one to its resources, or use cpu"),
+        "container node requests no GPU: add one to its resources, or use cpu"),
     "minimum above parallelism": (annotated(min_member="5"), "metadata.annotations[muster.dev/min-member]",
         '"5": must be a number from 1 to 4 (spec.parallelism)'),
 }  # fmt: skip
@@ -218,4 +218,4 @@ def test_a_job_whose_containers_are_restarted_in_place_is_warned(spec: JSON, war
     assert "podFailurePolicy" not in job["spec"]
     assert job["spec"]["podReplacementPolicy"] == "Failed", "so that an evicted pod has not failed yet"
     assert bool(warnings) == warns
-    assert all("the end of all" in each and "restartPolicy to Never" in each for each in warnings)
+    assert all("the loss of all" in each and "restartPolicy to Never" in each for each in warnings)

@@ -120,7 +120,7 @@ def test_no_groups(text: str) -> None:
     (group(tolerations=[{"key": "a", "tolerationSeconds": 3}]), "is allowed with effect NoExecute only"),
     (group(tolerations=[{"key": "a", "tolerationSeconds": True}]), "should be a whole number"),
     (group(affinity=3), "[0].affinity: Invalid value: 3: should be a mapping"),
-    (group(affinity="{"), "should be an affinity as a mapping, or one as JSON or YAML; it is not YAML: while parsing"),
+    (group(affinity="{"), "should be an affinity: a mapping, or text in JSON or YAML; it is not YAML: while parsing"),
     (group(affinity="nodeAffinity: 3"), "[0].affinity.nodeAffinity: Invalid value: 3: should be a mapping"),
     (group(affinity={"node": {}}), "there are nodeAffinity, podAffinity, podAntiAffinity"),
     (group(**{"a.b": 3}), '[0][a.b]: Unsupported value: "a.b": there is no such field'),
@@ -139,7 +139,7 @@ def test_no_groups(text: str) -> None:
     (group(tolerations=[{"key": "a", "value": "b c"}]), "[0].tolerations[0].value: Invalid value"),
     (by_nodes(operator="Is", values=["a"]), '.operator: Invalid value: "Is": should be one of In, NotIn, Exists, '),
     (by_nodes(operator="in", values=["a"]), "DoesNotExist, Gt, Lt"),
-    (by_nodes(operator="In"), ".values: Required value: operator In needs at least one"),
+    (by_nodes(operator="In"), ".values: Required value: operator In needs at least one value"),
     (by_nodes(operator="NotIn", values=["a b"]), '.values[0]: Invalid value: "a b": should be empty, or'),
     (by_nodes(operator="Exists", values=["a"]), '.values: Invalid value: ["a"]: operator Exists checks only the key'),
     (by_nodes(operator="Gt", values=["a"]), '.values: Invalid value: ["a"]: operator Gt compares with one whole'),
@@ -207,7 +207,7 @@ def test_what_the_api_server_takes(right: JSON) -> None:
 ])  # fmt: skip
 def test_what_is_no_configuration_at_all(text: str) -> None:
     """The sentence stands on one line, as it goes into a log."""
-    sentences = r"admission configuration: (it is not YAML|there should be a map|the file cannot be read)"
+    sentences = r"admission configuration: (it is not YAML|the file should be a map|the file cannot be read)"
     with pytest.raises(ValueError, match=sentences) as error:
         parse(text)
     assert "\n" not in str(error.value)

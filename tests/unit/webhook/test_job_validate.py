@@ -80,9 +80,9 @@ BAD = {
         "spec.plugins[pytorch]",
         "The specified pytorch master task was not found: it must be one of the tasks worker, for example --master="),
     "two masters of pytorch": (vcjob(task("master", replicas=2), task("worker"), plugins={"pytorch": []}),
-        "spec.tasks[0].replicas", "must be 1, as each pod of the master task of plugin pytorch has rank 0"),
+        "spec.tasks[0].replicas", "must be 1, because each pod of the master task of plugin pytorch has rank 0"),
     "a name that is too long for ray's Service": (vcjob(task("head", replicas=1), name="n" * 55, plugins={"ray": []}),
-        "metadata.name", "must have at most 54 characters, as plugin ray makes a Service <name>-head-svc"),
+        "metadata.name", "must have at most 54 characters, because plugin ray creates Service <name>-head-svc"),
     "unknown queue": (vcjob(queue="nowhere"), "spec.queue",
         "Not found: \"nowhere\": unable to find job queue: 'nowhere'; usable queues are: default, fresh, parent, leaf"),
     "closed queue": (vcjob(queue="closed"), "spec.queue",
@@ -132,7 +132,7 @@ BAD = {
         initContainers=[cpus("1"), cpus(0.5)]), "spec.tasks[0].template.spec.initContainers[1].resources.requests[cpu]",
         "0.5: the cpu request isn't an integer, and topologyPolicy restricted needs whole CPUs"),
     "framework without names for the pods": (vcjob(task(template=labelled("torch"))), "spec.plugins",
-        "must hold svc for muster.dev/framework"),
+        "must include svc for muster.dev/framework"),
     "unknown framework": (vcjob(task(template=labelled("torhc")), plugins={"svc": []}),
         "spec.tasks[0].template.metadata.labels[muster.dev/framework]", '"torhc": must be one of: '),
     "a reserved variable": (vcjob(task(template=labelled("torch", env=[{"name": "PET_NNODES", "value": "2"}])),
@@ -215,9 +215,9 @@ FLAG_WARNINGS = {
         "spec.plugins[mpi]: unknown flag no-root is ignored; its flags are master, worker, port"),
     "no flags at all": ({"env": ["-x", "y"]}, "spec.plugins[env]: unknown flag x is ignored; it has no flags"),
     "a switch that is neither": ({"svc": ["--inject-hosts-env=maybe"]},
-        "spec.plugins[svc]: the value of flag inject-hosts-env does not fit; its default true holds"),
+        "spec.plugins[svc]: the value of flag inject-hosts-env is invalid; its default true is used"),
     "a port that is none": ({"pytorch": ["--port=99999"]},
-        "spec.plugins[pytorch]: the value of flag port does not fit; its default 23456 holds"),
+        "spec.plugins[pytorch]: the value of flag port is invalid; its default 23456 is used"),
 }  # fmt: skip
 
 

@@ -53,9 +53,9 @@ WRONG: list[tuple[JSON, str, str]] = [
     (job_flow(step("B")), "spec.flows[0].name", "must be a DNS label"),
     (job_flow(step("b" * 60)), "spec.flows[0].name", "at most 63 characters"),
     (job_flow(step("a", httpGetList=[{"port": 80}])), "spec.flows[0].dependsOn.probe.httpGetList",
-        "connects to no pods"),
+        "does not connect to pods"),
     (job_flow(step("a"), step("b", "a", tcpSocketList=[{"port": 80}])), "spec.flows[1].dependsOn.probe.tcpSocketList",
-        "connects to no pods"),
+        "does not connect to pods"),
     (job_flow(step("a", taskStatusList=[{"taskName": "t", "phase": "Running"}])),
         "spec.flows[0].dependsOn.probe.taskStatusList", "name the steps of these tasks"),
     (job_flow(step("a"), step("b", "a", taskStatusList=[{"taskName": "t", "phase": "Ready"}])),
@@ -114,7 +114,7 @@ def test_entries_of_one_name_are_one_step() -> None:
     verdict = REVIEWS["JobFlow"](request(job_flow(step("a"), step("b"), step("b", "a"))))
     assert not verdict.errors
     [warning] = verdict.warnings
-    assert warning.startswith("spec.flows[2].name: another entry has the name 'b': together they are one step")
+    assert warning.startswith("spec.flows[2].name: another entry has the name 'b': both entries are one step")
 
 
 @given(st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7)), max_size=20))

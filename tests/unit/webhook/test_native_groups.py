@@ -153,7 +153,7 @@ DIFFER: dict[str, tuple[JSON, str, str, str]] = {
         "1", "has 4 pods start together"),
     "topology": (job(gang(key="rack"), topology_required="zone"),
         f"spec.template.metadata.annotations[{names.TOPOLOGY_REQUIRED}]", '"zone"', "topology[0].key is 'rack'"),
-    "another gang": (job(gang(), labels={names.GANG: "mine"}), "spec.scheduling", "4", "are to be in PodGroup mine"),
+    "another gang": (job(gang(), labels={names.GANG: "mine"}), "spec.scheduling", "4", "belong to PodGroup mine"),
 }  # fmt: skip
 
 

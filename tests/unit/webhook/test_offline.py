@@ -134,7 +134,7 @@ def test_pods_that_cannot_be_made(monkeypatch: pytest.MonkeyPatch) -> None:
     job = indexed_job(labels=BOTH)
     fine, refused = admit_all(admission(job), [job])
     assert not fine.errors
-    assert "its pods cannot be made: no such plugin" in str(refused.errors[0])
+    assert "its pods cannot be created: no such plugin" in str(refused.errors[0])
 
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()

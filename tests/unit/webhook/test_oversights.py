@@ -82,7 +82,7 @@ def test_two_frameworks_that_differ_are_refused() -> None:
     """The template's was taken, and the Job's dropped without a word."""
     [error] = ask(job({**TORCH, **QUEUE}, {"muster.dev/framework": "jax", **QUEUE})).errors
     assert error.path == "spec.template.metadata.labels[muster.dev/framework]"
-    assert "must be 'torch', as metadata.labels[muster.dev/framework] says" in error.cause
+    assert "must be 'torch', as in metadata.labels[muster.dev/framework]" in error.cause
 
 
 def test_a_framework_without_a_queue_is_warned_of() -> None:
@@ -127,9 +127,7 @@ def test_a_default_scheduler_that_is_replaced_is_told_to_who_wrote_it() -> None:
     served["metadata"]["managedFields"] = [{"operation": "Apply", "fieldsV1": fields}]
     for each in (applied, served):
         [warning] = warnings(each)
-        assert warning.startswith(
-            "spec.template.spec.schedulerName: is 'muster' in the pods in place of 'default-sched"
-        )
+        assert warning.startswith("spec.template.spec.schedulerName: the pods get 'muster' in place of 'default-sched")
     applied["metadata"]["annotations"] = {next(iter(note)): "{"}
     assert warnings(applied) == []
 

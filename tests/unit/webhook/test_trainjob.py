@@ -332,8 +332,7 @@ RUNTIMES: dict[str, tuple[JSON, list[str]]] = {
     "replicas": (runtime(step(replicas=2)), [f"{R}[0].replicas: Invalid value: 2: always must be 1 for a trainer"]),
     "container": (runtime(step(container="main")), [NO_CONTAINER]),
     "order": (runtime(step(dependsOn=[{"name": "later", "status": "Ready"}])),
-              [(f'{R}[0].dependsOn[0].name: Not found: "later": must be the name of a replicated job that stands '
-                "before it: none")]),
+              [f'{R}[0].dependsOn[0].name: Not found: "later": must be the name of an earlier replicated job: none']),
     "count": (runtime(mlPolicy={"numNodes": -1}),
               ["spec.mlPolicy.numNodes: Invalid value: -1: must be a number from 0 to 20000"]),
     "two gangs": (runtime(podGroupPolicy={"coscheduling": {}, "volcano": {}}),
@@ -363,7 +362,7 @@ def test_flux_is_warned_of() -> None:
 def test_a_policy_of_a_later_version_is_refused() -> None:
     """It would have no effect."""
     verdict = runtime_reviewer(ClusterTrainingRuntime)(request(runtime(mlPolicy={"numNodes": 2, "ray": {}})))
-    known = "Muster knows jax, mpi, torch, xgboost, and runs no other"
+    known = "Muster supports jax, mpi, torch, xgboost, and runs no other"
     assert said(verdict) == [f'spec.mlPolicy.ray: Unsupported value: "ray": must be left out: {known}']
 
 
@@ -444,5 +443,5 @@ def test_of_several_priority_classes_the_warning_says_which_counts() -> None:
     assert warned("high", "high") == warned("high") == []
     [told] = warned("high", "low")
     assert told == (
-        "spec.runtimeRef: r: its pods have the PriorityClasses high, low; the gang has that of the last job, low"
+        "spec.runtimeRef: r: its pods have the PriorityClasses high, low; the gang has the class of the last job, low"
     )

@@ -116,7 +116,7 @@ SHAPES: dict[str, tuple[JSON, str, str]] = {
             {"name": "a", "template": {"spec": job_spec(template())}},
         ]}), JOBSET_EXCLUSIVE, "rack"),
         f"metadata.annotations[{JOBSET_EXCLUSIVE}]",
-        "must be left out for muster.dev/framework: JobSet makes the other pods of a Job only when",
+        "must be left out for muster.dev/framework: JobSet creates the other pods of a Job only when",
     ),
     "an exclusive part of a JobSet": (
         made("jobset.x-k8s.io/v1alpha2", "JobSet", {"replicatedJobs": [

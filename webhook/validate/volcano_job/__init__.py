@@ -1,6 +1,6 @@
 """Validation of Volcano Jobs: the rules for a Job, and the fields that may change.
 
-Start reading at `job`, the handler: it puts together `spec` (names, volumes, counts and policies), `tasks` (tasks,
-their templates and dependencies), and `templates`, which makes dry runs of pods. Each part collects all of its errors.
-The package must not import webhook.mutate.
+Start reading with `job`: its handler combines the errors of `spec` (names, volumes, counts and policies), of `tasks`
+(tasks, their templates and dependencies), and of `templates`, which makes dry runs of pods. The package must not import
+webhook.mutate.
 """

@@ -73,10 +73,10 @@ def _review_update(request: admission.AdmissionRequest, job: Job, dry_runs: DryR
         return ReviewVerdict()
     warnings = [*unmoved(row(JOBS), old, new)]
     if same(old.get("spec"), new.get("spec")):
-        return ReviewVerdict(warnings=warnings)  # metadata only: a finalizer must be able to go
+        return ReviewVerdict(warnings=warnings)  # it must be possible to remove a finalizer
     before = _check_changed(decode(request.old_object, Job))
     errors = [*check_update(old, new), *_check_changed(job).since(before).errors]
-    if not is_controller(request, owned=job.metadata.controller is not None):  # Muster's resizes an elastic TrainJob
+    if not is_controller(request, owned=job.metadata.controller is not None):  # Muster's controller may
         errors += fixed_sizes(row(JOBS), old, new)
     if dry_runs and job.spec.priority_class_name != (old.get("spec") or {}).get("priorityClassName"):
         errors += check_priority(job, request.namespace, dry_runs)

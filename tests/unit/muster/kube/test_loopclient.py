@@ -101,7 +101,7 @@ STATUS = msgspec.json.encode({"kind": "Status", "reason": "Conflict", "message":
     (bind, answer(STATUS, 409), Conflict, "POST /api/v1/namespaces/ns/pods/p/binding: 409 Conflict: not now"),
     (bind, answer(b"busy", 429, "retry-after: 7\r\n"), TooManyRequests, "binding: 429: busy"),
     (get, answer(b"", 404), NotFound, "GET /api/v1/namespaces/ns/pods/p: 404"),
-    (get, answer(b"[]"), Undecodable, "GET /api/v1/namespaces/ns/pods/p: 200: not a Pod as we know it: Expected"),
+    (get, answer(b"[]"), Undecodable, "pods/p: 200: the response cannot be read as a Pod: Expected"),
 ], ids=["by its reason", "for a while", "without content", "no pod"])  # fmt: skip
 async def test_what_the_api_server_refuses(
     call: Callable[[LoopClient], Awaitable[None]], content: bytes, kind: type[APIError], shown: str

@@ -139,7 +139,7 @@ def test_one_that_was_left_out_does_not_keep_others_from_being_told(monkeypatch:
 async def test_an_answer_that_is_one_such_object_is_an_error() -> None:
     """Of the call; it is not ours to guess."""
     async with running(thing("deep", b'"x":' + DEEP)) as (_, client):
-        with pytest.raises(Undecodable, match="not a ConfigMap as we know it"):
+        with pytest.raises(Undecodable, match="the response cannot be read as a ConfigMap"):
             await client.on_loop.get(CONFIG_MAPS, "deep", "ns")
 
 

@@ -117,7 +117,7 @@ def spec(**limits: Any) -> PodSpec:
     ({FRACTION: "0.5", DEVICES: "65"}, {}, [f"a[{DEVICES}]: must be at most 64"]),
     ({FRACTION: "0.5"}, {"nvidia.com/gpu": 1}, [f"a[{FRACTION}]: must not be set together with nvidia.com/gpu"]),
     ({MEMORY: "5"}, {VOLCANO_MEMORY: 1}, [f"a[{MEMORY}]: must not be set together with {VOLCANO_MEMORY}"]),
-    ({}, {VOLCANO_MEMORY: 1, VOLCANO_NUMBER: 1}, [f"s.containers: must not ask for {VOLCANO_MEMORY} and"]),
+    ({}, {VOLCANO_MEMORY: 1, VOLCANO_NUMBER: 1}, [f"s.containers: must not request {VOLCANO_MEMORY} and"]),
     ({}, {VOLCANO_MEMORY: 2**31}, ["s.containers: must be at most 1073741824"]),
     ({FRACTION: "0.5", f"{FRACTION}-container-name": "x"}, {},
         [f"a[{FRACTION}-container-name]: must name one of the pod's containers: main"]),

@@ -69,10 +69,10 @@ def test_a_jobset_makes_its_claims_itself() -> None:
 
 
 @pytest.mark.parametrize(("templates", "message"), [
-    ([{"metadata": {}}], "metadata.name: Required value: must be set: containers mount the claim under it"),
+    ([{"metadata": {}}], "metadata.name: Required value: must be set: containers mount the claim by this name"),
     ([CLAIM, CLAIM], 'metadata.name: Duplicate value: "data": must be the name of one claim only'),
     ([{"metadata": {"name": "logs"}}],
-        'metadata.name: Invalid value: "logs": must be mounted by a container of the runtime; mounted are data'),
+        'metadata.name: Invalid value: "logs": must be mounted by a container of the runtime; mounted volumes: data'),
 ])  # fmt: skip
 def test_claims_that_nobody_could_use(templates: list[JSON], message: str) -> None:
     """They are refused with the runtime."""

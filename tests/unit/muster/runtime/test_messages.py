@@ -26,11 +26,11 @@ SETTINGS: dict[str, tuple[str, dict[str, str], str]] = {
     "restarts": ("torch", {"elastic": "2:4", "max-restarts": "-1"}, "must be a number of restarts of at least 0"),
     "restarts without elastic": ("torch", {"max-restarts": "1"}, "must be left out unless muster.dev/elastic is set"),
     "gpu without one": ("torch", {"nproc-per-node": "gpu"},
-        "container node asks for no GPU: add one to its resources, or use cpu"),
+        "container node requests no GPU: add one to its resources, or use cpu"),
     "processes": ("torch", {"nproc-per-node": "many"}, NUMBER),
     "inject-into": ("jax", {"inject-into": "gone"}, "must name containers of spec; there are node"),
     "implementation": ("mpi", {"mpi-implementation": "MVAPICH"}, (
-        "must be an MPI implementation that Muster knows (OpenMPI, Intel, MPICH): annotation "
+        "must be an MPI implementation that Muster supports (OpenMPI, Intel, MPICH): annotation "
         "muster.dev/mpi-implementation"
     )),
     "mount path": ("mpi", {"ssh-auth-mount-path": "home"},
@@ -38,7 +38,7 @@ SETTINGS: dict[str, tuple[str, dict[str, str], str]] = {
     "key": ("mpi", {"ssh-key": "rsa"}, "must be ed25519 (the default) or ecdsa"),
     "slots": ("mpi", {"nproc-per-node": "0"}, NUMBER),
     "slots of GPUs": ("mpi", {"nproc-per-node": "gpu"},
-        "the nodes ask for no GPU: add one to their resources, or use cpu"),
+        "the nodes request no GPU: add one to their resources, or use cpu"),
 }  # fmt: skip
 """Framework, settings, of which the last one is refused, and what would be right."""
 
@@ -97,7 +97,7 @@ TRAIN_JOBS: dict[str, tuple[JSON, ClusterTrainingRuntime, str]] = {
         {"trainer": {"resourcesPerNode": {"limits": {"cpu": "1"}}}},
         w.runtime(None, w.replicated_job("other")),
         ('spec.trainer.resourcesPerNode: Invalid value: {"limits":{"cpu":"1"}}: must be left out: the runtime has no '
-         "step trainer that it could be for"),
+         "step trainer to which it applies"),
     ),
     "initializer without its container": ({"initializer": {"dataset": {"storageUri": "hf://x"}}},
         w.runtime({"torch": {}}, INITIALIZER, w.replicated_job("node", "trainer")),

@@ -83,7 +83,7 @@ def test_a_workload_may_set_none_of_them(form: str, *, on_the_job: bool) -> None
     for name in given.reserved:
         found = checked(given, name, on_the_job=on_the_job)
         assert [(error.path, error.value) for error in found.errors] == [(path, name)], name
-        told = f"is set by Muster for framework {given.framework}; remove it (reserved are "
+        told = f"is set by Muster for framework {given.framework}; remove it (reserved variables: "
         assert found.errors[0].message.startswith(told)
     for name in (*given.warned_of, *given.free):
         found = checked(given, name, on_the_job=on_the_job)

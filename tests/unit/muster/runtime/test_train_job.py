@@ -178,7 +178,7 @@ BAD: dict[str, tuple[JSON, list[str]]] = {
     "two gangs": ({"on": runtime({"torch": {}}, podGroupPolicy={"volcano": {}, "coscheduling": {}})},
         [f"{RUNTIME}must refer to a runtime with one podGroupPolicy, either volcano or coscheduling"]),
     "flux": ({"on": runtime({"flux": {}})},
-             [f"{RUNTIME}must not refer to a runtime with mlPolicy flux, which Muster does not run"]),
+             [f"{RUNTIME}must not refer to a runtime with mlPolicy flux, which Muster does not support"]),
     "mpi without a launcher": ({"on": runtime({"mpi": {}}, replicated_job("node"))},
         [f"{RUNTIME}must refer to a runtime with replicated jobs launcher and node, because its policy is mpi"]),
     "no container node": ({"on": runtime({"jax": {}},
@@ -188,7 +188,7 @@ BAD: dict[str, tuple[JSON, list[str]]] = {
                    [f"{RUNTIME}must refer to a runtime with a step trainer, because its policy is torch"]),
     "implementation": (
         {"on": mpi_runtime(mpiImplementation="")},
-        [('spec.runtimeRef: Invalid value: "": must be an MPI implementation that Muster knows (OpenMPI, Intel, '
+        [('spec.runtimeRef: Invalid value: "": must be an MPI implementation that Muster supports (OpenMPI, Intel, '
           "MPICH): mpi.mpiImplementation of ClusterTrainingRuntime runtime")],
     ),
 }  # fmt: skip

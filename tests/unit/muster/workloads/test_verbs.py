@@ -129,7 +129,7 @@ def test_a_world_is_resized_while_it_is_held() -> None:
 
 
 @pytest.mark.parametrize(("condition", "size", "text"), [
-    ("running", 8, "the size 8; its minimum rises to 8, and it is Degraded until so many run"),
+    ("running", 8, "the size 8; its minimum rises to 8, and it is Degraded until that many run"),
     ("waiting", 8, "the size 8; its minimum rises to 8"),
     ("running", 2, "the size 2; its minimum falls to 2"),
     ("running", 4, "the size 4"),
@@ -143,7 +143,7 @@ def test_a_resize_names_the_minimum_of_a_volcano_job(condition: Condition, size:
 
 @pytest.mark.parametrize("place", ["workload", "template"])
 @pytest.mark.parametrize(("size", "text"), [
-    (8, "; 4 of them still start together, by the annotation muster.dev/min-member"), (4, ""),
+    (8, "; 4 of them still start together, because of annotation muster.dev/min-member"), (4, ""),
 ])  # fmt: skip
 @pytest.mark.parametrize("condition", ["waiting", "running", "suspended"])
 def test_a_resize_names_a_minimum_that_stays(condition: Condition, size: int, text: str, place: str) -> None:
@@ -196,7 +196,7 @@ def test_no_verb_deletes_volumes(asked: VerbRequest) -> None:
     made = workload("statefulsets.apps", "waiting")
     made["spec"]["persistentVolumeClaimRetentionPolicy"] = {"whenScaled": "Delete"}
     told = outcome(KINDS["statefulsets.apps"], made, "waiting", asked)
-    assert (told.refused, "whenScaled is Delete: set it to Retain" in told.message) == (True, True)
+    assert (told.refused, "whenScaled is Delete: first set it to Retain" in told.message) == (True, True)
 
 
 def test_several_tasks_need_a_name() -> None:

@@ -81,7 +81,7 @@ def test_hosts_that_no_config_map_holds(count: int, refused: bool) -> None:  # n
     wanted.spec.tasks[1].replicas = count
     errors = list(check_plugins(wanted))
     assert [error.path for error in errors] == ["spec.plugins[svc]"] * refused
-    assert all(f"the names of {count + 2} pods, and one holds 1048576" in str(error) for error in errors)
+    assert all(f"the names of {count + 2} pods, but the limit is 1048576" in str(error) for error in errors)
 
 
 @pytest.mark.parametrize(("start", "size"), [(0, 0), (0, 1), (0, 10), (0, 11), (7, 1234), (99, 2), (100, 1)])
