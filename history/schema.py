@@ -1,4 +1,4 @@
-"""The tables of the history. `migrations` contains the steps that create them; a test compares both."""
+"""The tables of the history. `migrations` contains the steps that create the tables; a test compares both."""
 
 from collections.abc import Iterator
 from typing import Any, Final

@@ -108,9 +108,9 @@ def _labelled(kind: WorkloadKind) -> Iterator[_Webhook]:
 def _signed(kind: WorkloadKind, silent: Conditions = ()) -> Iterator[_Webhook]:
     """Yield the entries of a kind of which admission only records the creator.
 
-    The first entry selects objects by labels in their pod templates, the second one by their namespace. The creator is
-    needed because the pods of such a workload are charged to a queue, which may have a limit per user. Kinds with one
-    pod per node (DaemonSets) have no entry by namespace, because their pods do not get the namespace's queue.
+    One entry selects objects by labels in their pod templates, another entry by their namespace. The creator is needed
+    because the pods of such a workload are charged to a queue, which may have a limit per user. Kinds with one pod per
+    node (DaemonSets) have no entry by namespace, because their pods do not get the namespace's queue.
     """
     name, templates = _name(kind.resource), conditions.template_labelled(kind)
     by_user = (*silent, conditions.OF_NO_CONTROLLER)

@@ -65,7 +65,7 @@ def phases(job_flow: JobFlow, jobs: Jobs) -> dict[str, Phase]:
 def is_forgotten(job_flow: JobFlow, job: Job) -> bool:
     """Return True if the step of this ended Job would run again if the Job were deleted.
 
-    The step runs again unless the status of the JobFlow already records the end of the Job.
+    A step does not run again if the status of the JobFlow already records the end of its Job.
     """
     meta, status = job_flow.metadata, job_flow.status
     mine = job.metadata.controller

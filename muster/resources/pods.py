@@ -56,8 +56,8 @@ def requests_on_node(pod: Pod) -> Vector:
 
     kube-scheduler up to 1.36 adds up, over the containers, the maximum of requested, allocated and actual resources.
     Requested resources are not counted if the kubelet reports that the resize is infeasible. Since 1.37, kube-scheduler
-    takes the maximum of the three sums, which is smaller if some containers grow while others shrink. This function
-    returns the larger value, which is safe for both versions.
+    adds up each kind of resources and takes the largest sum, which is smaller if some containers grow while others
+    shrink. This function returns the larger value, which is safe for both versions.
     """
     on_node = amounts_on_node(pod)
     if on_node is None:

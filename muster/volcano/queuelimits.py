@@ -247,7 +247,7 @@ def _pairs(text: str, name: re.Pattern[str], example: str) -> Iterator[tuple[str
 
 
 def _amounts(text: str, name: re.Pattern[str], example: str, resource: str = "") -> dict[str, int]:
-    """Return quantities by name: of the resource with that name, or of `resource`, e.g. by GPU model."""
+    """Return quantities by name; a name is a resource or, if `resource` is set, for example a GPU model."""
     found: dict[str, int] = {}
     for key, number in _pairs(text, name, example):
         if key in found:
