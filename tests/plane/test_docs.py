@@ -12,6 +12,7 @@ from threading import Timer
 from typing import Final
 
 import pytest
+import runbook
 import yaml
 from docs_pages import PAGES, Page
 from documentation import PAGES as FILES
@@ -206,7 +207,7 @@ def shell(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config)
 
 
 def _ordered() -> list[str]:
-    own = [page for page in FILES if page not in PAGES and commands(text_of(page))]
+    own = [page for page in FILES if page not in {*PAGES, runbook.PAGE} and commands(text_of(page))]
     named = list(PAGES)
     place = named.index("install.md")
     return [*named[:place], *own, *named[place:]]

@@ -1,0 +1,77 @@
+"""The commands of docs/runbook.md, section by section, and the failures that they are for."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from documentation import commands, text_of
+
+from musterctl.plane.plane import Plane
+
+PAGE: Final = "runbook.md"
+_PATIENCE_S: Final = 300
+Instead = Callable[[], object] | str
+
+
+def sections() -> dict[str, list[str]]:
+    """The commands of the page, by the heading above them."""
+    found: dict[str, list[str]] = {}
+    for part in text_of(PAGE).split("\n## ")[1:]:
+        heading, _, text = part.partition("\n")
+        found[heading] = [each.text for each in commands(text)]
+    return found
+
+
+@dataclass(frozen=True)
+class Walk:
+    """Runs the commands of a section on a plane."""
+
+    plane: Plane
+    folder: Path
+    """Where they run."""
+    inside: int = 0
+    """The process whose mounts they see; 0 for those of the test."""
+    environment: dict[str, str] = field(default_factory=dict)
+    """Further variables of theirs."""
+
+    def section(
+        self, heading: str, *, instead: Mapping[str, Instead] | None = None, fails: Sequence[str] = ()
+    ) -> dict[str, str]:
+        """All commands in their order; gives what each printed.
+
+        A Deployment's restart, which a plane does not have, is the restart of its processes: `instead` has what stands
+        in place of a command, a call or another command. Those in `fails` end with 1.
+        """
+        began_s, stands, said = time.monotonic(), dict(instead or {}), dict[str, str]()
+        for command in sections()[heading]:
+            found = stands.pop(command, command)
+            said[command] = self.run(found, code=int(command in fails)) if isinstance(found, str) else f"{found()}"
+        assert not stands, "a command is not on the page"
+        self.took(heading, began_s)
+        return said
+
+    def run(self, command: str, *, code: int = 0) -> str:
+        """What a command prints."""
+        programs = [Path(sys.executable).parent, self.plane.kubectl_program().parent]
+        environment = {
+            **os.environ,
+            "PATH": os.pathsep.join([*map(str, programs), os.environ["PATH"]]),
+            "KUBECONFIG": str(self.plane.kubeconfig),
+            **self.environment,
+        }
+        enter = ["nsenter", f"--mount=/proc/{self.inside}/ns/mnt"] if self.inside else []
+        done = subprocess.run(
+            [*enter, "bash", "-ec", command], cwd=self.folder, env=environment, timeout=_PATIENCE_S, check=False,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        )  # fmt: skip
+        assert done.returncode == code, f"{command}\nended with {done.returncode}, not {code}:\n{done.stdout}"
+        return done.stdout
+
+    def took(self, what: str, since_s: float) -> None:
+        """Reports a duration, as the page states it."""
+        sys.stderr.write(f"\n{what}: {time.monotonic() - since_s:.1f} s\n")
