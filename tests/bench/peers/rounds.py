@@ -72,9 +72,7 @@ class Rounds:
 
         All but the best are measured once, as are flags that stand beside the tuned ones.
         """
-        if number == 1:
-            return True
-        return number <= peer.rounds and peer.name == self.best(peer.family, name)
+        return number == 1 or (number <= peer.rounds and self.best(peer.family, name) in {"", peer.name})
 
     def best(self, family: str, shape: str) -> str:
         """Return the name of the family's peer with the highest rate in the first round; "" without any."""

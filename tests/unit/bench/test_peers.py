@@ -8,7 +8,9 @@ from tests.bench import blocks
 from tests.bench.peers import page
 from tests.bench.peers.meter import Sample, median
 from tests.bench.peers.page import Measured, Row, Run
+from tests.bench.peers.rounds import Rounds
 from tests.bench.peers.shapes import SHAPES
+from tests.bench.peers.volcano import ALL
 
 
 def sample(rate: float, first_s: float = 1.0, writes: float = 3.0) -> Sample:
@@ -74,3 +76,16 @@ def test_a_block_is_replaced_where_it_is(tmp_path: Path) -> None:
     assert file.read_text().splitlines()[2:] == ["", "newer", "", "<!-- /own -->", "after"]
     with pytest.raises(ValueError, match="has no block 'peers'"):
         blocks.put(file, "peers", "make bench", "new")
+
+
+def test_the_better_flags_go_on(tmp_path: Path) -> None:
+    """After the first round only the better number of workers is measured, for each shape; without figures both are."""
+    rounds = Rounds(ALL, {name: SHAPES[name] for name in ("30x100", "500x1", "1x3000")}, tmp_path)
+    three, hundred, shipped = ALL
+    for shape, rates in {"30x100": (50.0, 60.0, 70.0), "500x1": (9.0, 8.0, 5.0)}.items():
+        for peer, rate in zip(ALL, rates, strict=True):
+            rounds.samples[shape][peer.name] = [sample(rate)]
+    assert [peer for peer in ALL if rounds._due(peer, "30x100", 2)] == [hundred]
+    assert [peer for peer in ALL if rounds._due(peer, "500x1", 2)] == [three]
+    assert [peer for peer in ALL if rounds._due(peer, "1x3000", 2)] == [three, hundred]
+    assert rounds._due(shipped, "30x100", 1)
