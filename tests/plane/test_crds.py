@@ -178,10 +178,10 @@ def test_the_api_server_fills_in_defaults(client: Client) -> None:
 def test_a_job_status_is_written_through_its_subresource_only(client: Client) -> None:
     """A user cannot forge the status with the object."""
     job = client.create(JOBS, {**JOB, "status": {"state": {"phase": "Completed"}}})
-    assert job.status.state.phase == ""
-    patch = {"status": {"state": {"phase": "Pending"}}}
+    assert job.status.state.phase == "Pending"
+    patch = {"status": {"state": {"phase": "Running"}}}
     written = client.merge_patch(JOBS, job.metadata.name, patch, "default", subresource="status")
-    assert written.status.state.phase == "Pending"
+    assert written.status.state.phase == "Running"
 
 
 def test_a_pod_groups_status_is_written_with_the_object(client: Client) -> None:

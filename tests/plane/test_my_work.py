@@ -272,7 +272,7 @@ def test_a_queue_is_changed_and_deleted(client: Client, namespace: str, muster: 
         wait_for(lambda: client.get(QUEUES, name).status.state == "Open")
         client.create(JOBS, _in_queue(job("mine", namespace, replicas=1, gpus=1), name), namespace)
         wait_for(lambda: states(muster, namespace) == {"mine": "Job Running"}, 60, "it to run")
-        assert f"  Job {namespace}/mine: Running, 1 pod at least" in muster("queue", "view", name)
+        wait_for(lambda: f"  Job {namespace}/mine: Running, 1 pod at least" in muster("queue", "view", name))
         assert f"has gangs: Job {namespace}/mine." in muster("queue", "delete", name, code=1)
         wait_for(lambda: client.get(QUEUES, name).status.allocated.get("pods") == "1")
         client.delete(JOBS, "mine", namespace)
