@@ -21,7 +21,7 @@ _LIFETIME = timedelta(days=365)
 
 @dataclass(frozen=True, slots=True)
 class CertificatePair:
-    """A certificate and its private key, both PEM; the key is not shown when the pair is printed."""
+    """A certificate and its private key, both PEM; printing the object does not show the key."""
 
     cert_pem: bytes
     key_pem: bytes = field(repr=False)

@@ -107,7 +107,7 @@ def _signed_by(certificate: Certificate, authority: Certificate) -> bool:
 
 @dataclass(frozen=True)
 class Pair:
-    """A certificate with its matching private key; the key (PEM) is not shown when the pair is printed."""
+    """A certificate with its matching private key; printing the object does not show the key (PEM)."""
 
     certificate: Certificate
     key_pem: bytes = field(repr=False)
@@ -145,7 +145,7 @@ class Pair:
 
     @classmethod
     def from_pair(cls, pair: CertificatePair) -> Self:
-        """Return the pair that an authority has issued."""
+        """Return the certificate and the key that an authority has issued."""
         return cls(Certificate.read(pair.cert_pem), pair.key_pem)
 
 

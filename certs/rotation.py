@@ -117,9 +117,9 @@ def _why_new_authority(content: Content, now_s: float) -> str:
     if signer is None:
         return "there was none"
     if not signer.certificate.valid_at(now_s):
-        return "the present authority is not valid at this time"
+        return "the current authority is not valid at this time"
     if signer.certificate.due_s <= now_s:
-        return "the present authority has used two thirds of its lifetime"
+        return "the current authority has used two thirds of its lifetime"
     requested = content.coming is None and content.request == "authority"
     return "it was requested" if requested else ""
 
@@ -152,13 +152,13 @@ def _why_new(content: Content, wanted: WantedCertificate, issuer: Certificate, n
         return "there was none"
     certificate = pair.certificate
     if not certificate.valid_at(now_s):
-        return "the present certificate is not valid at this time"
+        return "the current certificate is not valid at this time"
     if certificate.names != wanted.names:
-        return "the present certificate is for other names"
+        return "the current certificate is for other names"
     if not certificate.signed_by(issuer):
-        return "the present certificate was signed by another authority"
+        return "the current certificate was signed by another authority"
     if certificate.due_s <= now_s and certificate.ends_s + 1 < ends_s:  # a new one must end later
-        return "the present certificate has used two thirds of its lifetime"
+        return "the current certificate has used two thirds of its lifetime"
     return "it was requested" if content.request == "serving" else ""
 
 
@@ -216,7 +216,7 @@ def _rest(seen: Mapping[str, float], certificate: Certificate, wait_s: float) ->
 
 
 class Since:
-    """Tracks since when items have been present; times are seconds of one monotonic clock."""
+    """Recorder of the time at which each item appeared, in seconds of one monotonic clock."""
 
     def __init__(self) -> None:
         self._first_s: dict[str, float] = {}

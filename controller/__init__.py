@@ -8,5 +8,5 @@ caches and recent writes, and `live` reads single objects directly.
 
 If the controller is killed at any point, it reaches the same result after a restart. Every intent is written to the
 object before it is carried out, and every name is deterministic. The package must not import the webhook or the
-extender. Start reading with `app.Controller`, then `job.rules.policies`.
+extender. Readers of the code start with `app.Controller`, then `job.rules.policies`.
 """

@@ -48,12 +48,12 @@ _Bundles = Mapping[str, list[tuple[Certificate, ...]]]
 """Maps the name of each webhook configuration to the caBundles of its webhooks."""
 EXPIRES = Gauge(
     "muster_certificate_expiry_timestamp_seconds",
-    "Expiry time of a certificate in the Secret, in seconds since the epoch.",
+    "Expiry time of each certificate in the Secret, by its name, in seconds since the epoch.",
     ["name"],
 )
 DUE = Gauge(
     "muster_certificate_renewal_timestamp_seconds",
-    "Time at which a certificate in the Secret will be renewed, in seconds since the epoch.",
+    "Time at which each certificate in the Secret will be renewed, by its name, in seconds since the epoch.",
     ["name"],
 )
 TRUSTED = Gauge("muster_certificate_authorities", "Trusted authorities, including the next and previous ones.")

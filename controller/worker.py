@@ -22,10 +22,12 @@ from muster.kube.workqueue import WorkQueue
 from muster.process.counters import from_zero
 
 log = structlog.get_logger(__name__)
-RECONCILES = Counter("muster_controller_reconciles_total", "Passes over an object.", ["controller", "result"])
+RECONCILES = Counter(
+    "muster_controller_reconciles_total", "Passes over an object, by controller and result.", ["controller", "result"]
+)
 RECONCILE_SECONDS = Histogram(
     "muster_controller_reconcile_seconds",
-    "Duration of one pass over an object in seconds.",
+    "Duration of one pass over an object in seconds, by controller.",
     ["controller"],
     buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
 )

@@ -9,6 +9,6 @@ calls by means of `verbs/`, and `barrier` holds the bind calls of a gang that is
 by means of a cycle over a dump of the cluster. `main` creates all parts and connects them.
 
 No gang stays partly placed. If the extender is not certain, it answers with an error instead of a rejection, and
-kube-scheduler tries again. The package must not import webhook or controller. Start reading at `cycles`: the steps of
-its method `cycle` are numbered.
+kube-scheduler tries again. The package must not import webhook or controller. Readers of the code start with `cycles`,
+which numbers the steps of a cycle.
 """

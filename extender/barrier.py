@@ -30,7 +30,7 @@ HELD = Gauge("muster_barrier_held", "Bind calls that wait for the other members 
 OUTCOMES = Counter("muster_barrier_total", "Barriers that ended, by outcome", ["outcome"])
 WAIT = Histogram(
     "muster_barrier_wait_seconds",
-    "Seconds that a gang's first member waited",
+    "Seconds that a gang's first member waited for the other members",
     buckets=(0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30),
 )
 

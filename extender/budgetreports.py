@@ -18,11 +18,11 @@ from muster.volcano.queuelimits import UsageBudget
 
 RATIO: Final = Gauge(
     "muster_queue_budget_ratio",
-    "Fraction of a queue's budget that the queue and its descendants have used this month, this week or today",
+    "Fraction of a queue's budget that the queue and its descendants have used this month, week or day (period)",
     ["queue", "resource", "period"],
 )
 KNOWN: Final = Gauge(
-    "muster_queue_budget_known", "1 while the usage for a budget is known and up to date, else 0", ["queue"]
+    "muster_queue_budget_known", "1 while the usage for a queue's budget is known and up to date, else 0", ["queue"]
 )
 NEAR: Final = 0.8
 """Used fraction of a budget from which a warning is sent."""

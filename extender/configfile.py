@@ -26,7 +26,7 @@ CURRENT = Gauge(
 )
 FINDINGS = Gauge(
     "muster_config_findings",
-    "Names in the configuration that have a different meaning or no effect in Muster",
+    "Names in the configuration that have a different meaning or no effect in Muster, by effect",
     ["effect"],
 )
 

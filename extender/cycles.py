@@ -30,7 +30,10 @@ from muster.api.muster.usage import PublishedUsage
 
 log = structlog.get_logger()
 CYCLE = Histogram(
-    "muster_cycle_seconds", "Duration of a planning cycle", ["part"], buckets=(0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3)
+    "muster_cycle_seconds",
+    "Duration of planning cycles: the whole cycle, or only planning",
+    ["part"],
+    buckets=(0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3),
 )
 WAITING = Gauge("muster_gangs_waiting", "Gangs that wait for a placement, with a reason")
 EXCLUDED = Gauge("muster_set_aside", "Objects that are excluded because they cannot be evaluated, by kind", ["kind"])

@@ -59,7 +59,7 @@ class GangEvents:
             self._report(gang, "Warning", "Unschedulable", message, kind=reason, by_controller=True)
 
     def scheduled(self, gang: GangView, message: str) -> None:
-        """Record that enough members have a node; kube-scheduler reports this for a gang of one pod."""
+        """Record that enough members are bound to nodes; kube-scheduler reports this for a gang of one pod."""
         if len(gang.pods) > 1:
             self._recorder.event(subject(gang.group), "Normal", "Scheduled", message)
 
@@ -84,7 +84,7 @@ class GangEvents:
         self._report(gang, "Normal", "BorrowsSpares", message, kind=f"spares {epoch}")
 
     def bound(self, gang: GangView, message: str) -> None:
-        """Record that all planned members have a node."""
+        """Record that all planned members are bound to nodes."""
         if _is_worth_telling(gang):
             epoch = gang.placement.spec.epoch if gang.placement else 0
             self._report(gang, "Normal", "Bound", message, kind=str(epoch))

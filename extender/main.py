@@ -49,7 +49,9 @@ from muster.process.lag import LoopLag
 from muster.process.tls import FileError, ServerTLS, send_end
 
 log = structlog.get_logger()
-LEADING = Gauge("muster_leading", "1 while the kube-scheduler next to this extender holds the lease", ["pool"])
+LEADING = Gauge(
+    "muster_leading", "1 while the kube-scheduler next to this extender holds the lease, by node pool", ["pool"]
+)
 USER_AGENT = "muster-extender"
 BINDINGS = 32
 """Number of concurrent binding requests, each on its own connection."""

@@ -22,13 +22,13 @@ from muster.resources.vector import unit, vector
 
 SECONDS: Final = Histogram(
     "muster_gang_seconds",
-    "Seconds from a gang's submission until it was planned, bound, running",
+    "Seconds from a gang's submission to each stage: planned, bound and running",
     ["stage"],
     buckets=(0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600, 14400, 86400),
 )
 AMOUNTS: Final = Gauge(
     "muster_queue_resources",
-    "Usage, deserved quantity and fair share of a queue, per resource in its base unit",
+    "Usage, deserved quantity or fair share of a queue, by resource in its base unit",
     ["queue", "resource", "what"],
 )
 PLANNED, BOUND, RUNNING = "planned", "bound", "running"

@@ -175,7 +175,7 @@ def _waits_for(place: Place) -> Reason:
 
 
 def _started_at(gang: GangView, now: float) -> str:
-    """Return the start time of the gang, which is kept while at least one member has a node."""
+    """Return the start time of the gang, which is kept while at least one member is bound to a node."""
     known = gang.placement.status.started_at if gang.placement and once_whole(gang.placement) else ""
     return known or format_time(ceil(now))
 

@@ -19,12 +19,12 @@ OLDEST: Final = Gauge(
     "muster_queue_longest_wait_seconds", "Age of the oldest gang of a queue that waits for a placement", ["queue"]
 )
 SPARES: Final = Gauge(
-    "muster_queue_spare_seats", "Spare slots that a queue's gangs hold for lost members: all (kept), and lent ones",
+    "muster_queue_spare_seats", "Spare slots that a queue's gangs hold for lost members: all (kept) or only lent ones",
     ["queue", "what"],
 )  # fmt: skip
 NODES: Final = Gauge(
     "muster_cluster_resources",
-    "Total capacity of all nodes and free capacity, per resource in its base unit",
+    "Capacity of all nodes, all of it (offered) or the free part, by resource in its base unit",
     ["resource", "what"],
 )
 RENEWED_S: Final = 5.0

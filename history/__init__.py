@@ -7,6 +7,6 @@ One process records the state of the API; the web page and the command line read
 whole gangs, and `members` handles pods; `groups` and `pods` read the objects. `model` defines the rows, and `schema`
 and `migrations/` define the tables. `store` opens SQLite or PostgreSQL, and `retain` drops the details of old days.
 `integral` computes usage over time from the data of `spans`. `read` and `usage` answer queries, each for a `Scope`.
-`answers` defines the queries of the web page and the commands. `tally` and `publish` publish the usage of queues. Start
-reading with `model`, then `entries`.
+`answers` defines the queries of the web page and the commands. `tally` and `publish` publish the usage of queues.
+Readers of the code start with `model`, then `entries`.
 """

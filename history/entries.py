@@ -69,7 +69,7 @@ class Entries:
         self.unended: Counter[str] = Counter()
         """Maps a run to the number of its members that have not ended."""
         self.bound: Counter[str] = Counter()
-        """Maps a run to the number of its members that have a node."""
+        """Maps a run to the number of its members that are bound to nodes."""
         self.shapes: dict[str, dict[str, Vector]] = {}
         """Maps a run and a pod set to the resources of its most recently observed member."""
         self.spares: dict[str, str] = {}

@@ -161,7 +161,8 @@ class LastSeen(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Text about the first member that has failed since the last placement was planned; it begins with the member's
     name."""
     failed_at: str = ""
-    """Time of the first failure; of two failures at the same time, the name decides. Empty for a deleted member."""
+    """Time of the first failure; if two members failed at the same time, the first by name is used. Empty for a deleted
+    member."""
     evicted_at: str = ""
     together: dict[What, int] = {}
     """Maps a kind of event that is recorded once per placement to the epoch of its last event."""

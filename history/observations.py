@@ -117,7 +117,7 @@ class ObservationFeed:
 
     @property
     def synced(self) -> bool:
-        """True once all lists are in the queue, and the nodes are read or the wait for them is over."""
+        """True once all lists are queued, and the nodes have been read or the wait for them has timed out."""
         nodes = self.nodes.reflector.synced or self._monotonic_s() - self._began_s >= WAIT_S
         return nodes and all(each.synced for each in self.reflectors.values())
 

@@ -1,4 +1,4 @@
-"""Recovery of the events that happened while no recorder ran.
+"""Recovery of the events that happened while no recorder was running.
 
 API servers keep changes for a few minutes. Earlier changes are derived from objects that have not ended in the store
 but no longer exist in the cluster.

@@ -116,12 +116,12 @@ class UsageCounters(Collector):
         """Yield the counters of held and of used resource-seconds, with their current values."""
         of_held = CounterMetricFamily(
             "muster_history_held_seconds",
-            "Unit-seconds that members have held this month; reset to 0 each month",
+            "Unit-seconds that members have held this month, by queue and resource; reset to 0 each month",
             labels=["queue", "resource"],
         )
         of_used = CounterMetricFamily(
             "muster_history_used_seconds",
-            "The part of the held seconds during which a container ran",
+            "The part of the held seconds during which a container was running, by queue and resource",
             labels=["queue", "resource"],
         )
         tallies = self._recorder.tallies

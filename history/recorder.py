@@ -45,7 +45,9 @@ MOST_QUEUED: Final = 100_000
 """Maximum number of waiting observations while the store fails; the next process reads further changes from the API
 server.
 """
-EVENTS_WRITTEN: Final = Counter("muster_history_happenings_total", "Events of gangs that were written.", ["what"])
+EVENTS_WRITTEN: Final = Counter(
+    "muster_history_happenings_total", "Events of gangs that were written to the history, by kind of event.", ["what"]
+)
 FAILED: Final = Counter("muster_history_write_failures_total", "Failed transactions of the store, which are retried.")
 GAPS: Final = Counter("muster_history_gaps_total", "Gaps in the recording: periods for which nothing was recorded.")
 LEFT_OUT: Final = Counter("muster_history_left_out_total", "Changes of objects that could not be recorded.")

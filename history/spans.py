@@ -214,7 +214,7 @@ def gangs_of(keys: Sequence[str]) -> CompoundSelect[Any]:
 
 
 def _overlap(table: Any, begin: Any, window: ReadWindow) -> list[ColumnElement[bool]]:
-    """Return the conditions for rows of a window's gangs that overlap its time."""
+    """Return SQL conditions for rows of the window's gangs that overlap the window's time."""
     of_mine = _mine(window, GANGS)
     conditions = [table.c.gang.in_(select(GANGS.c.id).where(*of_mine))] if of_mine else []
     if window.keys is not None:

@@ -30,7 +30,7 @@ def follow(entries: Entries, run: GangRun, placement: Placement, at: int) -> Non
 def settle(entries: Entries, uid: str, at: int) -> None:
     """Update the holding of a run's spare slots.
 
-    A run has no spare slots if no member has a node, or if its PodGroup was deleted.
+    A run has no spare slots if no member is bound to a node, or if its PodGroup was deleted.
     """
     run = entries.runs.get(uid)
     known = entries.holdings.get(entries.spares.get(uid, ""))

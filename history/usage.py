@@ -1,8 +1,8 @@
-"""Usage: asked, held, used and lost resources, as integrals over time.
+"""Usage: requested, held, used and lost resources, as integrals over time.
 
 All integrals are exact: thousandths or bytes times milliseconds.
 
-* *asked*: from the creation of a PodGroup until it has ended, while it waits and while it runs.
+* *requested* (field `asked`): from the creation of a PodGroup until it has ended, while it waits and while it runs.
 * *held*: from the binding of each member until it has ended.
 * *used*: the part of the held time since a container of the member started.
 * *lost*: the part of the held time since the last checkpoint (or else the start). Lost time counts for members that

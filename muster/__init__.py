@@ -5,5 +5,5 @@ talks to an API server. `volcano`, `workloads` and `runtime` decide on the conte
 reports health. Imports only go down, in the order that pyproject.toml states.
 
 The kernel does not depend on its users. The kernel must not import webhook, extender, controller, history, gangs,
-certs, web or musterctl. Start reading with `api`.
+certs, web or musterctl. Readers of the code start with `api`.
 """

@@ -41,7 +41,7 @@ class Page(NamedTuple):
     title: str = ""
     """The page's name in the navigation; empty if the navigation does not list it."""
     method: str = "GET"
-    """The HTTP method: POST for changes, whose origin is checked."""
+    """The HTTP method: POST for changes. The origin of a POST request is checked."""
 
 
 def _home(_: RequestContext) -> Response:

@@ -1,4 +1,4 @@
-"""Callers of the page in a cluster: each request carries the user's own token, which the API server checks.
+"""Users of the web page in a cluster: each request carries the user's own token, which the API server checks.
 
 The API server also decides what a user may see. Each user's rights are checked for the whole cluster first, then for
 each namespace with gangs. Only a hash of a token is stored, for a minute.

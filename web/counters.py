@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 REQUESTS: Final = Counter("muster_web_requests_total", "Responses, by page and status", ["page", "status"])
 SECONDS: Final = Histogram(
     "muster_web_request_seconds",
-    "Time to answer a request, except requests for live updates",
+    "Time to answer a request, by page; requests for live updates are excluded",
     ["page"],
     buckets=(0.01, 0.03, 0.1, 0.3, 1, 3, 10),
 )

@@ -66,8 +66,8 @@ class Callers(Protocol):
 async def account_of(callers: Callers, request: Request, threads: Threads) -> str:
     """Return the caller's account.
 
-    The number of threads that identify callers is limited per token. The number of threads for all further work is
-    limited per account.
+    At most a few threads identify the callers with one token at the same time. All other work for a request is limited
+    to a few threads per account.
     """
     return await threads.run(callers.credentials_of(request), partial(callers.account_of, request))
 

@@ -1,8 +1,8 @@
 """The webhook: a server that answers AdmissionReviews, decides the content of pods, and writes nothing.
 
-Start reading at `app`, the list of routes: each route names the handler of one kind of object. `mutate` and `validate`
-contain the handlers, one module per kind, and `objects` contains shared code. Around a handler, `app` reads the request
-and writes the response, and `review` handles the envelope and the remaining time. `senders` identifies the sender and
+Readers of the code start with `app`, which lists the handler of each kind of object. `mutate` and `validate` contain
+the handlers, one module per kind, and `objects` contains shared code. Around a handler, `app` reads the request and
+writes the response, and `review` handles the envelope and the remaining time. `senders` identifies the sender and
 limits its look-ups. `patch` builds JSON patches. `lookup` defines the look-ups of queues, owners, namespaces and
 runtimes, `caches` implements them for a cluster, and `apiserver` makes dry runs of pods and checks rights. `config`
 reads the resource groups. `registration` builds the webhook configurations, which determine the reviews that the API

@@ -32,7 +32,7 @@ REVIEWS = Counter("muster_webhook_reviews", "Reviews answered, by route and outc
 _OUTCOMES = ("allowed", "patched", "denied", "limited", "error", "malformed")
 SECONDS = Histogram(
     "muster_webhook_review_seconds",
-    "Time to answer a review.",
+    "Time to answer a review, by route.",
     ["route"],
     buckets=(0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 1, 5, 10),
 )

@@ -4,6 +4,6 @@
 writes.
 
 A completed Job is not created again after its deletion, and a pass over an up-to-date JobFlow writes nothing. The
-package communicates with the controller of Jobs only through the API, and must not import it. Start reading with
-`controller.JobFlows.process`.
+package communicates with the controller of Jobs only through the API, and must not import it. Readers of the code start
+with `controller.JobFlows.process`.
 """

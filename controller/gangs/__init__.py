@@ -2,5 +2,5 @@
 
 `podgroups` creates, changes and ends the PodGroups that `muster.workloads.podgroup` describes. `rendezvous` creates the
 objects by which the pods of a framework find each other. The package must not import the controllers of Jobs and
-TrainJobs. Start reading with `podgroups.PodGroups.process`.
+TrainJobs. Readers of the code start with `podgroups.PodGroups.process`.
 """

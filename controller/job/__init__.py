@@ -6,5 +6,5 @@ the objects that they need (with `objects` and `effects`), and `writer` writes t
 caches and clients, and `expectations` the writes that the caches do not contain yet.
 
 A failure is reported on the Job and only delays the work that depends on it. The package must not import the
-controllers of queues and gangs. Start reading with `rules.policies`, then `reconcile.Reconciler.process`.
+controllers of queues and gangs. Readers of the code start with `rules.policies`, then `reconcile.Reconciler.process`.
 """

@@ -31,7 +31,7 @@ from muster.api.volcano.scheduling import QUEUES
 from muster.process.counters import from_zero
 from muster.volcano.tasks import job_minimum
 
-ACTIONS = Counter("muster_controller_actions_total", "Actions carried out on Jobs.", ["action"])
+ACTIONS = Counter("muster_controller_actions_total", "Actions carried out on Jobs, by action.", ["action"])
 RESTARTS = Counter(
     "muster_controller_restarts_total",
     "Restarts of Jobs, and of parts of Jobs, by policies; by cause of the fault.",

@@ -30,9 +30,15 @@ from muster.process.counters import from_zero
 from muster.volcano.manifests import Manifest
 from muster.volcano.tasks import job_of_pod, reference
 
-PODS_CREATED = Counter("muster_controller_pods_created_total", "Pods created.", ["born"])
-PODS_DELETED = Counter("muster_controller_pods_deleted_total", "Pods deleted.", ["why"])
-POD_FAILURES = Counter("muster_controller_pod_failures_total", "Pods that could not be created or deleted.", ["verb"])
+PODS_CREATED = Counter(
+    "muster_controller_pods_created_total",
+    "Created pods: with a planned node (pinned), or with a scheduling gate (gated).",
+    ["born"],
+)
+PODS_DELETED = Counter("muster_controller_pods_deleted_total", "Deleted pods, by the reason for the deletion.", ["why"])
+POD_FAILURES = Counter(
+    "muster_controller_pod_failures_total", "Pods that could not be created or deleted, by the failed verb.", ["verb"]
+)
 from_zero(PODS_CREATED, ("gated", "pinned"))
 from_zero(PODS_DELETED, ("HalfDeleted", "Surplus", "Restart", "Completing", "Terminating", "Aborting", "Failed"))
 from_zero(POD_FAILURES, ("create", "delete"))

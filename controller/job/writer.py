@@ -13,7 +13,11 @@ from controller.job.rules.status import STARTING, only_counters
 from muster.api.merge_diff import difference
 from muster.api.volcano.batch import Job, JobStatus
 
-STATUS_WRITES = Counter("muster_controller_status_writes_total", "Writes of a Job's status.", ["why"])
+STATUS_WRITES = Counter(
+    "muster_controller_status_writes_total",
+    "Writes of a Job's status, for a new phase or only for new counters.",
+    ["why"],
+)
 REST_S = 0.5
 """Time in seconds without changes after which counters are written."""
 REST_PER_POD_S = 0.01

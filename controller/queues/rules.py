@@ -4,9 +4,9 @@ A queue that was closed while it contained gangs is Closing until these gangs ar
 queues below it; they open again when it opens. An annotation distinguishes queues that were closed with their parent
 from queues that a Command has closed.
 
-A pod is charged to the queue of its gang, with its current requests, while it has a node and has not finished. A pod
-without a PodGroup is charged to the queue that it named when it was first seen with its node. The charge is capped at
-the amounts that its node has offered.
+A pod is charged to the queue of its gang, with its current requests, while it is bound to a node and has not finished.
+A pod without a PodGroup is charged to the queue that it named when it was first seen with its node. The charge is
+capped at the amounts that its node has offered.
 """
 
 import threading

@@ -7,6 +7,6 @@ of changed TrainJobs, runs the passes and writes the status. `watched` has the o
 watch, `report` receives reports of trainers.
 
 A TrainJob that has ended stays ended, and a pass over an up-to-date TrainJob writes nothing. The package must not
-import the controllers of Jobs, queues and gangs: it communicates with them through the API. Start reading with
-`controller.TrainJobs.process`.
+import the controllers of Jobs, queues and gangs: it communicates with them through the API. Readers of the code start
+with `controller.TrainJobs.process`.
 """

@@ -5,7 +5,7 @@ derives the explanation from the decisions. Explanations therefore cannot contra
 I/O, reads no clock and writes nothing. The package must not import muster.kube, musterctl, or modules of the extender
 that serve requests or write to the API server.
 
-Start reading at `whatif`, which runs cycles over a dump, then `gang`, which derives its `verdict` from a cycle.
-`relief` tests changes that would let a gang start, such as the end of the `holders` of capacity; `changes` applies
-changes to a dump. `text` formats reports as text.
+Readers of the code start with `whatif`, which runs cycles over a dump, then read `gang`. `relief` tests changes that
+would let a gang start, such as the end of the `holders` of capacity; `changes` applies changes to a dump. `text`
+formats reports as text.
 """

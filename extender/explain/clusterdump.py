@@ -91,7 +91,7 @@ class ClusterDump:
         return self.objects.setdefault(resource.full_name, [])
 
     def add_objects(self, resource: Resource[T], items: Iterable[T]) -> None:
-        """Add objects of one kind."""
+        """Add these objects to the dump's objects of the kind."""
         self.objects_of(resource).extend(items)
 
     def has(self, resource: Resource[Any]) -> bool:

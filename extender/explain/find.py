@@ -222,7 +222,7 @@ def _missing(pod: Pod, gang: str) -> str:
 
 
 def _decided(what_if: WhatIf, pod: Pod, record: PodRecord) -> tuple[PodCause, str] | None:
-    """Return cause and message for a pod that has a node, has finished or is being deleted; None for other pods."""
+    """Return cause and message for a pod that is bound to a node, has finished or is being deleted; otherwise None."""
     if record.terminating:
         return "terminating", reasons.members.pod_state(pod="the pod", what=deletion(what_if, pod))
     if pod.finished:
@@ -233,7 +233,7 @@ def _decided(what_if: WhatIf, pod: Pod, record: PodRecord) -> tuple[PodCause, st
 
 
 def _placed_pod(what_if: WhatIf, pod: Pod, record: PodRecord) -> tuple[PodCause, str]:
-    """Return the cause and message for a pod that has a node."""
+    """Return the cause and message for a pod that is bound to a node."""
     if silent := silence(what_if, pod):
         return "lost", reasons.members.pod_state(pod="the pod", what=silent)
     if hindered := problem(pod):

@@ -1,4 +1,4 @@
-"""The slots of a gang by their progress, and problems of members that have a node.
+"""The slots of a gang by their progress, and problems of members that are bound to nodes.
 
 The problems of members are failed starts, and nodes that do not respond.
 """
@@ -132,7 +132,7 @@ def _in(pod: PodRecord, pod_set: PodSetView) -> bool:
 
 @dataclass(slots=True)
 class MemberProblems:
-    """The problems of members that have a node."""
+    """The problems of members that are bound to nodes."""
 
     details: list[str] = field(default_factory=list)
     """One line for each problem."""

@@ -115,7 +115,7 @@ class GangReport(Struct, frozen=True, rename="camel"):
     """Time of the gang's last condition (RFC 3339); empty if unknown."""
     min_member: int
     members: int
-    """Number of members that have a node or have succeeded."""
+    """Number of members that are bound to nodes or have succeeded."""
     queue: GangQueueReport
     pod_sets: list[PodSetReport]
     placement: PlacementReport | None = None

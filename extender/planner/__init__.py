@@ -11,6 +11,6 @@ that explains why a gang waits, by topic; for example, `reasons.queues` has the 
 `api` lists the names that other packages may import.
 
 The same state, times and configuration always lead to the same decisions. The package must not import `muster.kube` or
-other packages of `extender`, which serve HTTP requests, watch objects and write to the API server. Start reading at
-`cycle`.
+other packages of `extender`, which serve HTTP requests, watch objects and write to the API server. Readers of the code
+start with `cycle`.
 """

@@ -18,8 +18,8 @@ reserved   the first waiting gang of a queue, minus      Planner, every    next 
 On a node, every entry counts for all pods; the sum, `nodes.used`, is the same for the verbs and the planner. The
 capacity of `leaving` pods belongs to the gang for which they were evicted. The slots of this gang are therefore
 `placed` in addition to the entries of its victims. `reserved` capacity is not in use yet and changes with time, so it
-has separate arrays (`Ledger.reserved`). Reserved capacity is not available to pods and gangs that would still run when
-the head starts.
+has separate arrays (`Ledger.reserved`). Reserved capacity is not available to pods and gangs that would still be
+running when the first waiting gang starts.
 
 In a queue, an entry counts towards limits and shares, or only towards limits; entries of other schedulers' pods do not
 count. The devices of a named claim count once in each queue whose pods use the claim. The entry for these devices

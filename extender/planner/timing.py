@@ -17,7 +17,7 @@ Part = Annotated[float, Meta(gt=0, le=1)]
 class Timing(Struct, frozen=True, kw_only=True):
     """Times and limits of one installation, which extender.settings.ExtenderSettings explains.
 
-    In published data, recordings and snapshots, the fields have their names in settings files.
+    Published data, recordings and snapshots use the same field names as settings files.
     """
 
     recovery_s: Seconds = field(name="recoveryTimeout", default=30.0)

@@ -1,4 +1,4 @@
-"""The decisions of a cycle as short texts for recordings; equal decisions have equal texts."""
+"""The decisions of a cycle as short strings for recordings; equal decisions have equal strings."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any

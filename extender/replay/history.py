@@ -54,7 +54,7 @@ class _Reader:
         self._session, self._head_s = "", 0.0
         self._objects: dict[str, dict[str, Any]] = {kind: {} for kind in READ}
         self._gangs: dict[str, SimulatedWorkload] = {}
-        """Maps a key to the present gang."""
+        """Maps a PodGroup's key to its current gang."""
         self._jobs: dict[str, Job] = {}
         """Maps a UID to the Volcano Job."""
         self._pods_of: dict[str, dict[str, Pod]] = {}
@@ -66,7 +66,7 @@ class _Reader:
         self._members: set[str] = set()
         """Keys of pods that belonged to a gang."""
         self._among: set[tuple[str, str]] | None = None
-        """The objects known so far while a session or a file begins; otherwise None."""
+        """Kind and key of each object read so far from the start of a session or file; None after the start."""
 
     def read_line(self, line: lines.AnyLine) -> None:
         """Read one line."""

@@ -39,7 +39,8 @@ class History:
     def usual_s(self, workload: SimulatedWorkload) -> float | None:
         """Return the expected running time of a gang that never ran: its declared time, or its queue's median.
 
-        Without a median of the queue, the median of all gangs is used. None means that the gang runs until the end.
+        If the queue has no ended gang, and so no median, the median of all gangs is used. None means that the gang runs
+        until the end.
         """
         declared = declared_s(workload.group.metadata.annotations)
         if declared is not None:

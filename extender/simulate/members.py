@@ -48,7 +48,7 @@ class SimulatedPod:
 
     @property
     def censored(self) -> bool:
-        """True if the pod still ran at the end of the recording."""
+        """True if the pod was still running at the end of the recording."""
         return self.since_s is not None and self.ended_s is None
 
 

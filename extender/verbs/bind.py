@@ -31,7 +31,11 @@ from muster.kube.loopclient import LoopClient
 
 log = structlog.get_logger()
 DECODE_BINDING = msgspec.json.Decoder(ExtenderBindingArgs)
-BINDS = Counter("muster_bind_total", "Bind calls of kube-scheduler", ["pod", "verdict", "reason"])
+BINDS = Counter(
+    "muster_bind_total",
+    "Bind calls of kube-scheduler, by kind of pod, result and its reason",
+    ["pod", "verdict", "reason"],
+)
 BIND_TIME = Histogram("muster_bind_post_seconds", "Duration of the POST of a binding, including the wait in the queue")
 _calls = counted(BINDS)
 

@@ -33,8 +33,12 @@ from muster.workloads.charges import placed_by_muster
 from muster.workloads.table import TIED_OWNERS, gang_of, slot_of
 
 DECODE_ARGS = msgspec.json.Decoder(ExtenderArgs)
-FILTERS = Counter("muster_filter_total", "Filter calls of kube-scheduler", ["pod", "verdict", "reason"])
-FILTER_NAMES = Counter("muster_filter_names_total", "Node names in filter calls", ["pod"])
+FILTERS = Counter(
+    "muster_filter_total",
+    "Filter calls of kube-scheduler, by kind of pod, result and its reason",
+    ["pod", "verdict", "reason"],
+)
+FILTER_NAMES = Counter("muster_filter_names_total", "Node names in filter calls, by kind of pod", ["pod"])
 _names = cache(FILTER_NAMES.labels)
 _calls = counted(FILTERS)
 Answer = list[str] | VerbReason

@@ -6,5 +6,5 @@ every user-supplied number. `fields` has errors with a field's path, `merge_diff
 `unchecked` JSON of unknown shape, and `grammar` numbers and lists in sentences.
 
 The package contains only data and pure functions: no function does I/O or reads a clock. Decoding drops unknown fields.
-The package imports no other part of Muster. Start reading with `base`, then `volcano/batch`.
+The package imports no other part of Muster. Readers of the code start with `base`, then `volcano/batch`.
 """

@@ -9,5 +9,5 @@ reports if each kind can be read. `offers` caches the largest allocatable resour
 
 Every call has limits on time and bytes, and returns a typed result or raises an `APIError`. If an object cannot be
 decoded, only that object is skipped. Tasks and threads end when they are stopped. The package must not import higher
-layers. Start reading with `client` for calls, with `reflector` for caches.
+layers. Readers of the code start with `client` (calls) and `reflector` (caches).
 """

@@ -20,7 +20,7 @@ log = structlog.get_logger(__name__)
 
 UNDECODABLE = Counter(
     "muster_kube_undecodable_total",
-    "Objects in lists and watches that were left out because they are unreadable or exceed a memory limit.",
+    "Unreadable or too large objects that were left out of lists and watches, by resource.",
     ["resource"],
 )
 UNREADABLE = (msgspec.DecodeError, RecursionError)

@@ -29,7 +29,7 @@ from muster.kube.workqueue import GroupQueue
 
 log = structlog.get_logger(__name__)
 
-EVENTS_DROPPED = Counter("muster_kube_events_dropped_total", "Events that could not be recorded.", ["why"])
+EVENTS_DROPPED = Counter("muster_kube_events_dropped_total", "Events that could not be recorded, by cause.", ["why"])
 _MAX_PENDING = 4000
 _MAX_OF_NAMESPACE = 250
 _MAX_REMEMBERED = 4096

@@ -24,7 +24,7 @@ from muster.kube.reflector import Reflector
 
 log = structlog.get_logger(__name__)
 
-LEADING = Gauge("muster_kube_leading", "1 while this process holds the lease.", ["lease"])
+LEADING = Gauge("muster_kube_leading", "1 while this process holds the lease of this name.", ["lease"])
 _JITTER = 0.2
 _FOLLOWER_DELAY_S = 2.0
 """Maximum delay between a follower's attempts to read the lease: the leader's renewal interval, so that it soon notices

@@ -21,9 +21,13 @@ from muster.api.limits import NAMESPACE_BYTES, OBJECT_BYTES
 T = TypeVar("T", bound=Object)
 
 KEPT = Gauge(
-    "muster_kube_kept_bytes", "Memory used by the objects of a kind in a cache with a memory limit.", ["resource"]
+    "muster_kube_kept_bytes",
+    "Memory used by objects in a cache with a memory limit, in bytes, by resource.",
+    ["resource"],
 )
-LEFT_OUT = Gauge("muster_kube_left_out", "Objects that are left out because they exceed a memory limit.", ["resource"])
+LEFT_OUT = Gauge(
+    "muster_kube_left_out", "Objects that are left out because they exceed a memory limit, by resource.", ["resource"]
+)
 _BYTES_OF_A_VALUE = 128
 """Maximum memory in bytes for a dictionary entry, a list item or an object, in addition to its text."""
 _MOST_AGAIN = 10

@@ -13,7 +13,7 @@ from muster.kube.errors import APIError
 
 log = structlog.get_logger(__name__)
 
-FAILING = Gauge("muster_kube_watch_failing", "Kinds that cannot be watched at the moment.", ["resource"])
+FAILING = Gauge("muster_kube_watch_failing", "Kinds that cannot be watched at the moment, by resource.", ["resource"])
 PATIENCE_S = 30.0
 """Time for which a kind may be unreadable before the process is not ready; longer than an API server's restart."""
 

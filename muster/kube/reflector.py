@@ -35,9 +35,11 @@ T = TypeVar("T", bound=Object)
 
 log = structlog.get_logger(__name__)
 
-RELISTS = Counter("muster_kube_relists_total", "List requests of a reflector after the first one.", ["resource"])
+RELISTS = Counter(
+    "muster_kube_relists_total", "List requests of a reflector after the first one, by resource.", ["resource"]
+)
 RESTARTS = Counter(
-    "muster_kube_watch_restarts_total", "Watch requests of a reflector after the first one.", ["resource"]
+    "muster_kube_watch_restarts_total", "Watch requests of a reflector after the first one, by resource.", ["resource"]
 )
 _FIRST_DELAY_S = 0.2
 _HEALTHY_S = 5.0
@@ -54,14 +56,14 @@ restart with another feature gate."""
 class Reflector(Readable, Generic[T]):
     """A task on the client's loop that lists and watches one kind into `store`.
 
-    Handlers get changes from `Mirror`. Handlers run on the event loop's thread, so they must only record a change: work
-    would block the loop, and a client call would deadlock.
+    `Mirror` passes changes to the handlers. Handlers run on the event loop's thread, so they must only record a change:
+    work would block the loop, and a client call would deadlock.
 
     Objects that exceed the memory limit `budget` are left out of the store, and read again when there is space. Objects
     that do not satisfy `wants` are treated as missing.
 
-    `keep` trims an object to the part to store (at least name, UID and resourceVersion), which handlers then get as
-    `old`. With `may_be_absent`, a kind that the API server does not serve is treated as having no objects. `relists`
+    `keep` trims an object to the part to store (at least name, UID and resourceVersion), which handlers later receive
+    as `old`. With `may_be_absent`, a kind that the API server does not serve is treated as having no objects. `relists`
     counts the lists after the first one. `longest_delay_s` is the maximum pause between attempts while the API server
     does not respond.
     """

@@ -16,7 +16,9 @@ T = TypeVar("T", bound=Object)
 
 log = structlog.get_logger(__name__)
 
-HANDLER_FAILURES = Counter("muster_kube_handler_failures_total", "Exceptions in event handlers.", ["resource"])
+HANDLER_FAILURES = Counter(
+    "muster_kube_handler_failures_total", "Exceptions in handlers of changes of objects, by resource.", ["resource"]
+)
 Indexer = Callable[[T], Iterable[str]]
 """Function that returns the values of an object in an index. The function must be pure, because it is called again when
 the object is removed."""

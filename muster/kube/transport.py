@@ -23,11 +23,13 @@ from muster.kube.config import ClientConfig
 from muster.kube.errors import TooLarge, Unreachable, error_of, warnings_of
 
 REQUESTS = Counter(
-    "muster_kube_requests_total", "Requests to the API server; code 0 means no response.", ["verb", "resource", "code"]
+    "muster_kube_requests_total",
+    "Requests to the API server, by verb, resource and status code; code 0 means no response.",
+    ["verb", "resource", "code"],
 )
 REQUEST_SECONDS = Histogram(
     "muster_kube_request_seconds",
-    "Seconds from sending a request to receiving the response (watches: to the start of the stream).",
+    "Seconds from a request to its response (watches: to the start of the stream), by verb and resource.",
     ["verb", "resource"],
     buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
 )

@@ -32,7 +32,7 @@ from muster.resources.delays import doubled_s
 
 K = TypeVar("K", bound=Hashable)
 
-QUEUE_DEPTH = Gauge("muster_kube_queue_depth", "Number of keys in a work queue.", ["queue"])
+QUEUE_DEPTH = Gauge("muster_kube_queue_depth", "Number of keys in a work queue, by name of the queue.", ["queue"])
 
 
 class WorkQueue(Generic[K]):
@@ -180,10 +180,10 @@ class GroupQueue(Generic[K]):
     def __init__(self, group_of: Callable[[K], Hashable]) -> None:
         self._group_of = group_of
         self._idle: OrderedDict[Hashable, tuple[deque[K], deque[K]]] = OrderedDict()
-        """Keys of groups without keys in progress: first the keys added with `first`, then the others, each in order of
-        arrival."""
+        """Maps a group without a key in progress to its queued keys, in order of arrival: those added with `first`, and
+        all others."""
         self._busy: OrderedDict[Hashable, tuple[deque[K], deque[K]]] = OrderedDict()
-        """Keys of groups with keys in progress."""
+        """Maps a group with a key in progress to its queued keys, in the same form."""
         self._in_work: Counter[Hashable] = Counter()
         self._length = 0
 

@@ -6,5 +6,6 @@ certificate when its files change, and `hosts` recognizes names of the machine i
 `counters` starts counters at zero.
 
 The package does not depend on what a process does: it gets an app and callbacks. HTTP is only read and written by
-uvicorn. The package must not import the processes themselves, certs or the command line. Start reading with `serve`.
+uvicorn. The package must not import the processes themselves, certs or the command line. Readers of the code start with
+`serve`.
 """

@@ -37,7 +37,7 @@ time."""
 OPEN = Gauge("muster_server_connections", "Open client connections of all servers of the process")
 DROPPED = Counter(
     "muster_server_connections_dropped_total",
-    "Connections that were closed because the client was too slow, or because there were too many",
+    "Connections that were closed, by reason: a slow request, a slow reader of the answer, or too many connections",
     ["reason"],
 )
 from_zero(DROPPED, ("request", "answer", "connections"))

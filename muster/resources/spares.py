@@ -21,7 +21,7 @@ def parse_spares(text: str) -> dict[str, int]:
     Raises ValueError that explains the format.
     """
     if len(text) > _MAX_CHARS:
-        raise ValueError(f"{len(text)} characters are more than {_MAX_CHARS}; {_HOW}")
+        raise ValueError(f"the annotation has {len(text)} characters; at most {_MAX_CHARS} are allowed: {_HOW}")
     parts = [part.strip() for part in text.split(",")]
     found: dict[str, int] = {}
     for part in parts:
@@ -34,9 +34,11 @@ def parse_spares(text: str) -> dict[str, int]:
             raise ValueError(f"pod set {name!r} is named twice; {_HOW}")
         found[name] = number
     if sum(found.values()) > SPARES.value:
-        raise ValueError(f"{sum(found.values())} spares are more than {SPARES.value}; {_HOW}")
+        raise ValueError(
+            f"the annotation requests {sum(found.values())} spares; at most {SPARES.value} are allowed: {_HOW}"
+        )
     if len(found) > TASKS.value:
-        raise ValueError(f"{len(found)} pod sets are more than {TASKS.value}; {_HOW}")
+        raise ValueError(f"the annotation has {len(found)} pod sets; at most {TASKS.value} are allowed: {_HOW}")
     return {name: number for name, number in found.items() if number}
 
 

@@ -1,6 +1,6 @@
-"""The plan of a workload's pods, with the source of each value, and its components (other objects for the workload).
+"""The pods planned for a workload (environment, command, volumes, …), and the other objects that the workload needs.
 
-Plans are immutable. The webhook and the controller compute equal plans.
+Each value of a plan names its source. Plans are immutable. The webhook and the controller compute equal plans.
 """
 
 from collections.abc import Mapping
@@ -129,7 +129,7 @@ class PodSetPlan:
     inits: tuple[InitPlan, ...] = ()
 
     def container(self, name: str) -> ContainerPlan | None:
-        """Return the plan of a container, by name."""
+        """Return the additions to the container with this name; None without such a container."""
         return next((container for container in self.containers if container.name == name), None)
 
 
@@ -149,7 +149,7 @@ class GangShape:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The plan of one workload.
+    """All pod sets of one workload, its gang, and the template of its other objects.
 
     `base` is the template of the components, for reading only: the merged JobSet spec of a TrainJob, empty if the owner
     creates its pods itself. `suspend` is true if the TrainJob currently wants no pods.
@@ -167,7 +167,7 @@ class Plan:
     suspend: bool = False
 
     def pod_set(self, name: str) -> PodSetPlan | None:
-        """Return the plan of a pod set, by name."""
+        """Return the pod set with this name; None without such a pod set."""
         return next((pod_set for pod_set in self.pod_sets if pod_set.name == name), None)
 
 
@@ -204,7 +204,7 @@ class Component:
 class Compiled:
     """Result of compiling a workload.
 
-    With errors there is neither a plan nor a component; warnings do not stop the compilation.
+    If there are errors, no plan and no component is returned. Warnings do not stop the compilation.
     """
 
     plan: Plan | None

@@ -1,4 +1,4 @@
-"""Merging of a TrainJob into its runtime's template, and of the plan of a pod set into its pods' template.
+"""Merging of a TrainJob into its runtime's template, and of a pod set's additions into the template of its pods.
 
 Merging follows Kubernetes' strategic merge, for the fields that Muster merges.
 """

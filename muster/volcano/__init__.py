@@ -7,5 +7,5 @@ weights of queues, and `plugins` implements `spec.plugins`. Phases, events and r
 
 All functions are pure functions of objects, and each number is defined in one place. There is no I/O (except that the
 registry of plugins reads once which packages are installed), no clock, and no randomness. The package must import
-nothing but muster.api and muster.resources. Start reading with `tasks`, then `pods.complete_pod`.
+nothing but muster.api and muster.resources. Readers of the code start with `tasks`, then `pods.complete_pod`.
 """

@@ -8,6 +8,6 @@ pods). Only this package lists kinds: the webhook registers for them, webhook an
 (charts/muster/files/roles). `podgroup` computes the PodGroup of a pod that does not belong to a Volcano Job.
 
 All functions are pure; callers read the owners. Volcano Jobs have only a row in the table, because muster.volcano
-describes them. The package must not import muster.kube, or muster.runtime, which uses this package. Start reading with
-`kind`, then `batch_job`.
+describes them. The package must not import muster.kube, or muster.runtime, which uses this package. Readers of the code
+start with `kind`, then `batch_job`.
 """

@@ -5,5 +5,6 @@ contains snapshot and topo; `config` contains render. `jobview` is a part of `jo
 parts of `queue`, `trainfile` and `trainjobs` of `train`.
 
 A failure causes one readable message and a non-zero exit code, never a traceback. A command is imported only when it is
-used. Start reading at `musterctl.app`, the table of commands. Only that table and other commands may import a command.
+used. Readers of the code start with `musterctl.app`, the table of commands. Only that table and other commands may
+import a command.
 """

@@ -140,7 +140,7 @@ def _show_gangs(plane: Plane, client: Client, console: Console) -> bool:
 def _leave(plane: Plane, *, ran: bool) -> None:
     """Restore the previous state: remove a new plane, or only the demo's workloads from an existing one.
 
-    An existing plane is stopped unless it `ran` before.
+    An existing plane is stopped unless it was running before the demo (`ran`).
     """
     if not plane.root.exists():
         return  # it did not start, and was already removed

@@ -93,7 +93,7 @@ class _Part(click.Choice[str]):
     """Argument type for a part of a plane, including the parts of a node pool's pair."""
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the name of the part. The pool in a name is not checked here, but by the plane."""
+        """Return the name of the part; `Plane.restart` checks the node pool in the name."""
         return value if state.pool_of(value) else super().convert(value, param, ctx)
 
 

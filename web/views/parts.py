@@ -16,7 +16,7 @@ from muster.resources.vector import amount_text
 
 T = TypeVar("T")
 WHOLE = 1000
-"""Thousandths of the width of a bar."""
+"""The full width of a bar, in thousandths."""
 
 
 class Moment(Struct, frozen=True):

@@ -42,7 +42,7 @@ class Period(Struct, frozen=True):
     user: str = ""
 
     def since(self, now: float) -> float:
-        """Return the beginning of the period."""
+        """Return the start of the chosen period, in seconds since the epoch."""
         return now - self.days * _DAY_S
 
     @property
@@ -64,7 +64,7 @@ class PastGang(Struct, frozen=True):
     waited: str
     """Waiting time until the gang's first start."""
     ran: str
-    """Time for which at least one member had a node."""
+    """Time for which at least one member was bound to a node."""
     ended: Moment | None
     nodes: str
     gpu_hours: str

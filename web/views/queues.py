@@ -27,7 +27,7 @@ PAGE_QUEUES = 100
 WAITERS = 5
 """Maximum number of named waiting gangs per queue; a link leads to all of them."""
 WARNED = 0.8
-"""Used fraction of a budget from which the page highlights the budget. The planner warns users at the same fraction."""
+"""Used fraction of a budget from which the page highlights the budget, and from which the planner warns users."""
 NO_LIMITS: Mapping[str, QueueLimits] = MappingProxyType({})
 _NOT_SHOWN = frozenset({PODS, "ephemeral-storage"})
 _MEMORY = "memory"
@@ -66,7 +66,7 @@ class QueueLine(Struct, frozen=True):
     """Number of waiting gangs from the Queue's status, or else of the waiting gangs that the caller may see."""
     waiters: list[Waiter]
     more: int
-    """Number of the caller's waiting gangs that are not named."""
+    """Number of the caller's waiting gangs that `waiters` leaves out."""
     gangs: str
     """Address of the list of the queue's waiting gangs."""
     message: str

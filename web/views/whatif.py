@@ -210,7 +210,7 @@ def _change(asked: WhatIfTrial, submission: Submission) -> DumpChange:
 
 
 def _field_of(asked: WhatIfTrial, why: str, dump: ClusterDump) -> str:
-    """Return the field of an error: nodes are named in two fields, other errors are about queues."""
+    """Return the name of the form field that an error is about."""
     there = {node.metadata.name for node in dump.objects_of(NODES)}
     if any(name not in there for name in words(asked.cordon)) and "node" in why:
         return "cordon"

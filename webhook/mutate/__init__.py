@@ -1,7 +1,7 @@
 """Mutations: Muster's additions to objects before they are validated and stored.
 
 Each kind has a module with its handler: `pod`, `workload` (batch Jobs, Deployments, JobSets, …), `job` (of Volcano),
-`queues` (and PodGroups) and `trainjob`. Start reading at `pod`, the list of its steps, which share a `podreview`. The
+`queues` (and PodGroups) and `trainjob`. Readers of the code start with `pod`, which lists the steps for a pod. The
 steps are `optin` (whether the pod opts in, and to which queue), `resourcegroup`, `scheduling` (scheduler, gang, gates,
 markers, shared GPUs) and `shape` (environment of a framework).
 

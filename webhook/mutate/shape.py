@@ -1,4 +1,4 @@
-"""Shaping: each pod gets the environment, volumes and ports that its framework needs, by the plan of its workload.
+"""Shaping: adding the environment variables, volumes and ports to a pod that its workload's framework needs.
 
 `muster.runtime` computes the plan from the owner and the pod's resources, with the same formulas that validate the
 workload and size its gang. Fields that the pod already has are kept; a field that contradicts the plan is an error and

@@ -25,7 +25,7 @@ from webhook.review import MOST_WARNINGS
 
 
 def scheduler_in(scheduler: str, queue: str, queues: QueueTreeView) -> str:
-    """Return the scheduler for pods of the queue that name this scheduler; raise APIError if the queue is unknown."""
+    """Return the scheduler of a pod that names `scheduler` and this queue; raise APIError for an unknown queue."""
     return in_pool(scheduler, pool_of_queue(queue, queues.get)) if scheduler in names.SCHEDULERS else scheduler
 
 

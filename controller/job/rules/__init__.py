@@ -5,6 +5,6 @@ cell in the table of phases and the pods to delete. `phases` counts pods and fin
 pods, `timers` delays actions and new pods, and `status` builds the Job's status, with `notes` for the controller
 itself. The modules of `controller.job` carry out these decisions.
 
-The same objects always give the same result, so tests need no mocks. The package must not import `muster.kube`. Start
-reading with `policies`: its docstring follows one event from the pod to the next phase.
+The same objects always give the same result, so tests need no mocks. The package must not import `muster.kube`. Readers
+of the code start with `policies`: its docstring follows one event from the pod to the next phase.
 """

@@ -36,8 +36,8 @@ class JobEvent:
     """One event of a Job, with the facts by which a later pass checks whether it still applies.
 
     `since_s` is the time of the event in seconds since the epoch, if an object's timestamp contains it; timeouts count
-    from this time. `refused` is the kubelet's reason for refusing the pod before any container ran, and `reason` is the
-    reason for its end, or for the end of a container with an exit code.
+    from this time. `refused` is the kubelet's reason for refusing the pod before any container started, and `reason` is
+    the reason for its end, or for the end of a container with an exit code.
     """
 
     event: str = OUT_OF_SYNC

@@ -6,9 +6,9 @@ When a timer is due, everything is checked again: the Job, its version, the poli
 the controller, timers are derived from timestamps of objects. The Job's status records the timers that cannot be
 derived.
 
-A pod that the kubelet refuses (`OutOfcpu`, `NodeAffinity`, …) fails before any container ran, and usually its successor
-fails, too. The policy restarts the pod and uses up a retry at once; only the creation of new pods is delayed, with
-doubling delays. A Job with a large maxRetry whose pods fail immediately gets its new pods with the same delays.
+A pod that the kubelet refuses (`OutOfcpu`, `NodeAffinity`, …) fails before any container started, and usually its
+successor fails, too. The policy restarts the pod and uses up a retry at once; only the creation of new pods is delayed,
+with doubling delays. A Job with a large maxRetry whose pods fail immediately gets its new pods with the same delays.
 """
 
 from collections.abc import Iterable, Mapping

@@ -6,8 +6,8 @@ following cases for an active placement:
 * No member is missing: the placement is Bound.
 * kube-scheduler or the node rejected a member, a node is gone, or the deadline has passed: the placement is abandoned.
   The pin of a pod cannot be changed, so pinned pods that are not bound are deleted. The deleted pods have never run,
-  and their owner creates new pods. If enough members have a node, the gang continues with them; otherwise it is planned
-  again.
+  and their owner creates new pods. If enough members are bound to nodes, the gang continues with them; otherwise it is
+  planned again.
 * In all other cases, the gates of the missing members are removed, and each member is pinned to its node.
 
 A gang may stay below its minimum only for a limited time, because it holds resources without making progress. The
@@ -156,7 +156,7 @@ def longest_partial_s(gang: GangView, recovery_s: float) -> float:
 
 
 def _half_since(gang: GangView, now: float) -> float:
-    """Return the time since when a gang counts as incomplete: its first binding, in seconds since the epoch."""
+    """Return the time of a partly bound gang's first binding, in seconds since the epoch."""
     bound = min((pod.bound_at for pod in gang.pods if pod.alive and pod.bound_at is not None), default=now)
     return min(max(bound, readable_time(gang.created) or bound), now)
 
@@ -220,7 +220,7 @@ def _hindrance(session: Session, pod: PodRecord) -> str:
 
 
 def _held(session: Session, gang: GangView, placement: Placement, missing: list[_Missing]) -> set[str]:
-    """Return the pod sets that stay gated until all other members have a node or wait at the barrier."""
+    """Return the pod sets that stay gated until all other members are bound to nodes or wait at the barrier."""
     held = {pod_set.name for pod_set in placement.spec.pod_sets if pod_set.held}
     arrived = session.inputs.arrived.get(gang.uid, frozenset())
     some_to_come = any(each.slot.pod_set not in held and each.slot not in arrived for each in missing)

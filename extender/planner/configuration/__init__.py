@@ -7,5 +7,5 @@ defines the fields of the file.
 
 The package does no I/O, reads no clock and never ignores a name silently. The report lists names that have another
 meaning in Muster or no effect. An unknown name is an error, and all errors are reported at once. The package must not
-import actions or plugins: the caller passes a registry. Start reading at `resolve`.
+import actions or plugins: the caller passes a registry. Readers of the code start with `resolve`.
 """

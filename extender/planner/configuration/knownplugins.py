@@ -39,7 +39,7 @@ _VOLCANO: dict[str, KnownPlugin] = {
         arguments={"overcommit-factor": Name(default=1.2)},
     ),
     "drf": KnownPlugin(
-        differs="this plugin orders gangs by dominant share but has no vote on victims, and proportion computes shares"
+        differs="this plugin orders gangs by dominant share but does not select victims; proportion computes shares"
     ),
     "proportion": KnownPlugin(differs="fair shares follow KAI-Scheduler's rules over the same fields of queues"),
     "capacity": KnownPlugin(
@@ -183,4 +183,5 @@ _KAI: dict[str, KnownPlugin] = {
 PLUGINS: dict[str, KnownPlugin] = _VOLCANO | {
     name: plugin.joined(_VOLCANO[name]) if name in _VOLCANO else plugin for name, plugin in _KAI.items()
 }
-"""Maps a name to the plugin. A plugin of both Volcano and KAI-Scheduler accepts the arguments of both projects."""
+"""Maps a plugin's name to the plugin. A plugin of both Volcano and KAI-Scheduler accepts the arguments of both
+projects."""

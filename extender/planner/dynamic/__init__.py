@@ -8,6 +8,6 @@ pod.
 
 The package never estimates: a demand that cannot be counted exactly is left out and reported by name. kube-scheduler,
 which allocates all devices, checks the uncounted demands. The package does no I/O and reads no clock. The package
-imports muster.api and muster.resources, and from the extender only `planner.reasons`. Start reading at `rows`, which
-explains the idea.
+imports muster.api and muster.resources, and from the extender only `planner.reasons`. Readers of the code start with
+`rows`, which explains the idea.
 """

@@ -21,7 +21,8 @@ from extender.planner.dynamic.claims import DeviceKind
 from muster.resources.vector import unit
 
 WHOLE = 1 << 20
-"""Units of a separate resource that a request for all devices of a kind takes; more than any node has devices."""
+"""Units of a separate resource that a request for all devices of a kind uses. The number exceeds the devices of any
+node."""
 MOST_UNIONS = 64
 """Maximum number of unions of kinds. Further unions are not counted, so only kube-scheduler detects their shortages."""
 Pattern = int

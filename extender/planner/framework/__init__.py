@@ -9,5 +9,5 @@ demand of one gang.
 
 The package does no I/O and reads no clock: objects and times are passed as arguments. The package imports
 `planner.topology`, `planner.state` and `planner.reasons`, and must not import muster.kube or other parts of the
-extender. Start reading at `session`.
+extender. Readers of the code start with `session`.
 """

@@ -36,7 +36,7 @@ class Causes:
         self._codes: dict[str, int] = {"": 0}
 
     def code(self, cause: Reason | str) -> int:
-        """Return the code of a cause, given as data or as text; a new text gets a new code."""
+        """Return the integer code of a cause, which is data or text; the first use of a text adds a code."""
         words = str(cause)
         code = self._codes.get(words)
         if code is None:

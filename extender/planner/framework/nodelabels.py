@@ -21,9 +21,9 @@ from muster.api.kubernetes.meta import LabelSelectorRequirement
 
 Columns = NDArray[np.intp]
 Domains = NDArray[np.intp]
-"""The number of each node's value, by column, in numpy's index type, which avoids conversions."""
+"""The number of each node's label value, by column. The type is numpy's index type, which avoids conversions."""
 MOST_CELLS = 2**23
-"""Maximum number of cached cells (8 bytes each), one per node and key; the keys that were used last are kept."""
+"""Maximum number of cached cells (8 bytes each), one per node and key; the most recently used keys are kept."""
 _NAME: Final = ""
 """The key that represents the node's name; it is not a valid label key."""
 _INTEGER = re.compile(r"[+-]?[0-9]+")
@@ -199,7 +199,7 @@ def _with_integers(known: _Values) -> None:
 
 
 def carried_over(known: NDArray[Any], fresh: NDArray[Any], changed: Mask) -> Columns:
-    """Copy the known values to the new nodes, and return the columns of changed and new nodes, still to compute."""
+    """Copy the known values, and return the columns of changed and new nodes, whose values must be computed."""
     fresh[: len(known)] = known
     changed[len(known) :] = True
     return np.flatnonzero(changed)

@@ -21,7 +21,7 @@ from muster.resources.vector import GPU, PODS
 EXAMPLES = 3
 """Maximum number of nodes that a message names for each cause."""
 LEVELS = 2
-"""Maximum number of different free amounts that a message shows for nodes on which the pods nearly fit."""
+"""Maximum number of distinct values of free capacity in a message about nodes on which the pods nearly fit."""
 _NO_POD = reasons.cause.scarce(PODS)
 
 

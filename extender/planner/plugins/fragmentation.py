@@ -1,10 +1,10 @@
 """Plugin that scores nodes and GPUs by least expected fragmentation.
 
 The method follows "Beware of Fragmentation" (USENIX ATC 2023): a free GPU is useless to a pod if the node lacks free
-CPUs, memory or other GPUs for the pod. The worth of a node is the part of its free GPUs that the next pod can use,
-averaged over the kinds of pods seen so far. A pod is placed on the node whose worth it reduces least. One tenth of the
-worth is based on filling the node with pods of one kind, because nodes run out of CPUs with the paper's definition
-alone. The mix of pods is estimated from the gangs that arrive.
+CPUs, memory or other GPUs for the pod. The value of a node is the amount of its free GPUs that the next pod can use,
+averaged over the kinds of pods seen so far. A pod is placed on the node that loses the least value by the pod. One
+tenth of the value is based on filling the node with pods of one kind, because nodes run out of CPUs with the paper's
+definition alone. The mix of pods is estimated from the gangs that arrive.
 """
 
 from collections import Counter
@@ -30,7 +30,7 @@ GROWTH = 1.1
 
 
 class Fragmentation:
-    """Scores of nodes and GPUs, the highest where one more pod takes the least worth from future pods.
+    """Scores of nodes and GPUs; the highest score is for the smallest loss of GPUs that future pods can use.
 
     The argument `fill` (0 to 1) weighs the capacity for filling a node with pods of one kind against the capacity for a
     single next pod. Only the most frequent kinds are used: as many as cover the fraction `coverage` of the counted
@@ -54,20 +54,20 @@ class Fragmentation:
         self._mix: Mix | None = None
         self._nodes: NodeState | None = None
         self._stale = False
-        """True if nodes have changed since their worth was computed; the worth is computed on demand, because most
+        """True if nodes have changed since their values were computed. Values are computed on demand, because most
         cycles place no pod."""
         self._worth: Scores = np.zeros(0)
         self._stamps: Amounts = np.zeros(0, dtype=np.int64)
         self._now = 0
         self._dirty: set[int] = set()
         self._caught: set[int] = set()
-        """Columns whose worth includes tentative placements of this cycle, and must be computed again in the next
+        """Columns of nodes with a value that includes tentative placements, and must be computed again in the next
         cycle.
         """
         self._version = (-1, -1)
         self._losses: dict[bytes, tuple[int, Scores]] = {}
-        """Maps a pod class to the worth that one more pod takes from each node, and to the version of the state for
-        which the worth was computed."""
+        """Maps a pod class to the value that each node loses by one more pod, and to the version of the state for which
+        the loss was computed."""
 
     def on_session_open(self, session: Session) -> None:
         """Read new gangs and changed nodes, and register the scores for nodes and for GPUs."""
@@ -110,7 +110,7 @@ class Fragmentation:
             self._nodes = None
 
     def _catch_up(self, session: Session) -> None:
-        """Compute the worth of nodes that have changed, in the cluster or by tentative placements of this cycle."""
+        """Compute the values of nodes that have changed, in the cluster or by tentative placements of this cycle."""
         if self._mix is None:
             return
         if self._stale or self._nodes is None:
@@ -134,12 +134,12 @@ class Fragmentation:
         self._worth[columns] = self._mix.worth(self._nodes.at(columns))
 
     def worth(self, session: Session) -> Scores:
-        """Return the worth of each node to likely future pods, in thousandths of GPUs; read-only."""
+        """Return the free GPUs of each node that future pods can use on average, in thousandths; read-only."""
         self._catch_up(session)
         return self._worth
 
     def losses(self, session: Session, cls: PodClass) -> Scores:
-        """Return the worth that one more pod of this class takes from each node; 0 without GPUs or free capacity."""
+        """Return the value that each node loses by one more pod of this class; 0 without GPUs or free capacity."""
         self._catch_up(session)
         if self._nodes is None or self._mix is None:
             return np.zeros(len(session.snapshot.nodes))
@@ -161,7 +161,7 @@ class Fragmentation:
         return scores
 
     def _devices(self, session: Session, cls: PodClass, column: int, used: Amounts) -> NDArray[np.float64]:
-        """Return the score of each GPU of a node: the node's worth after the pod has been placed on the GPU."""
+        """Return the score of each GPU of a node: the node's value after the pod has been placed on the GPU."""
         self._catch_up(session)
         if self._nodes is None or self._mix is None or cls.gpu is None:
             return np.zeros(len(used))

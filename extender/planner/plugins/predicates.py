@@ -143,7 +143,7 @@ def _untolerated(of: Taints | None, tolerated: Callable[[tuple[str, str, str]], 
 
 
 def _claims_refused(cls: PodClass, session: Session, columns: Columns) -> Codes:
-    """Return the code of a claim that excludes the pod from each node; 0 for other columns."""
+    """Return, for each node, the code of the cause why a volume claim excludes the pod; 0 if none does."""
     codes: Codes = np.zeros(len(columns), dtype=np.int16)
     there = session.labels.there(columns)
     for use in cls.claims:

@@ -1,7 +1,8 @@
-"""The worth of nodes' free GPUs for likely future pods: arithmetic over arrays, without state.
+"""Usable free GPUs of nodes for likely future pods: arithmetic over arrays, without state.
 
-The unit of worth is a thousandth of a GPU. A node has partly used GPUs, described individually, and a number of unused
-GPUs. A kind of pods has CPU and memory requests, and requests whole GPUs or equal fractions of GPUs.
+The value of a node is the amount of its free GPUs that the next pod can use on average, in thousandths of a GPU. A node
+has partly used GPUs, described individually, and a number of unused GPUs. A kind of pods has CPU and memory requests,
+and requests whole GPUs or equal fractions of GPUs.
 """
 
 from collections.abc import Mapping
@@ -19,9 +20,10 @@ from muster.api.names import VOLCANO_GPU_NUMBER
 from muster.resources.vector import CPU, GPU, WHOLE
 
 LARGE = 1e15
-"""A number larger than any loss of worth on a suitable node, added to keep scores positive."""
+"""A number larger than the value that a suitable node can lose by a pod; a larger loss means that the pod does not
+fit."""
 NONE = -1e18
-"""The worth of a node on which the pod does not fit."""
+"""The value of a node on which the pod does not fit."""
 
 
 class PodKind(NamedTuple):
@@ -45,7 +47,7 @@ def kind_of(cls: PodClass, snapshot: Snapshot) -> PodKind:
 
 @dataclass(slots=True)
 class NodeState:
-    """The properties of nodes that determine their worth, with one row per node."""
+    """The free CPUs, memory and GPUs of nodes, which determine their values; one row per node."""
 
     cpu: Amounts
     memory: Amounts
@@ -155,7 +157,7 @@ class Mix:
         return worth
 
     def worth_after(self, nodes: NodeState, kind: PodKind) -> Scores:
-        """Return the worth of each node once one more pod of this kind uses its best GPUs.
+        """Return each node's value once one more pod of this kind uses the node's best GPUs.
 
         The result is `NONE` for nodes on which the pod does not fit.
         """
@@ -183,7 +185,7 @@ class Mix:
         return result
 
     def _after_whole(self, left: NodeState, kind: PodKind, fits: NDArray[np.bool_], result: Scores) -> Scores:
-        """Return the worth after placing a pod without shared GPUs, or with parts of several GPUs, counted as whole."""
+        """Return each node's value after a pod with whole GPUs, or with parts of several GPUs (counted as whole)."""
         rows = np.flatnonzero(fits & (left.unused >= kind.devices))
         part = left.at(rows)
         part.unused -= kind.devices
@@ -191,7 +193,7 @@ class Mix:
         return result
 
     def worth_by_device(self, node: NodeState, kind: PodKind, used: Amounts) -> Scores:
-        """Return the worth of one node for a pod on each of its devices in turn; float64 of shape (devices,)."""
+        """Return the node's value after a pod is placed on its first, second, … device; float64 of shape (devices,)."""
         many = node.at(np.zeros(len(used), dtype=np.int64))
         many.cpu, many.memory = many.cpu - kind.cpu, many.memory - kind.memory
         free = _free_parts(used)

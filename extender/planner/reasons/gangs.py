@@ -29,7 +29,7 @@ def slot_limit(slots: int) -> str:
 
 
 def members(taken: int) -> str:
-    """Some members of the gang have a node."""
+    """Some members of the gang are bound to nodes."""
     return "1 member has its node" if taken == 1 else f"{taken} members have their node"
 
 

@@ -18,7 +18,7 @@ bound = "the pod is bound to {node}, but its containers are not running yet".for
 UNPINNED = "the pod has neither gate nor pin: the planner assigns a node when the gang has a placement"
 refused = "kube-scheduler refused the pod on {node} of placement {epoch}: {says}; the gang is planned again".format
 
-_OVER = "the planner deletes the pod, which never ran, and its owner creates it again"
+_OVER = "the planner deletes the pod, which has never been running, and its owner creates it again"
 _PINNED = "the pod is pinned to {pin} by placement {epoch}, "
 pin_too_new = (_PINNED + f"which does not exist (yet); if it does not appear, {_OVER}").format
 pin_too_old = (_PINNED + f"but the placement is now {{now}} ({{phase}}); {_OVER}").format
@@ -45,7 +45,7 @@ def gated(own: Sequence[str], others: Sequence[str]) -> str:
 
 
 def pinned(node: str, epoch: int | None, taken: int, deadline: str) -> str:
-    """kube-scheduler is trying to bind the pod to its planned node; `taken` members have a node."""
+    """kube-scheduler is trying to bind the pod to its planned node; `taken` members are bound to nodes."""
     waits = "kube-scheduler has not bound the pod yet, or the bind call waits for other members"
     over = f"; the placement is abandoned at {deadline}" if deadline else ""
     return f"the pod is pinned to {node} by placement {epoch}; {waits} ({taken} have their node){over}"

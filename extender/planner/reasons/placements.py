@@ -13,7 +13,7 @@ ENOUGH = "enough members have a node"
 
 @worded("placement-bound")
 def bound(members: int) -> str:
-    """All members have a node."""
+    """All members are bound to nodes."""
     return "its member is bound" if members == 1 else f"all {members} members are bound"
 
 

@@ -104,7 +104,7 @@ class Shortage(Struct, frozen=True, rename="camel"):
     closest: Closest | None = None
     """The closest domain, if there are enough nodes but no single domain holds all pods that must be in one."""
     running: int = 0
-    """Number of the set's pods that have a node."""
+    """Number of the set's pods that are bound to nodes."""
     also: tuple[tuple[str, int], ...] = ()
     """Further resources that nodes lack, each with the number of these nodes; a cause names only the first resource."""
     rest: tuple[tuple[str, int], ...] = ()

@@ -35,9 +35,7 @@ crowded = (
 )
 tier_name_taken = "tierName {name!r} is also the name of tier {other}; a request for it means tier {other}".format
 tier_name_unused = "other HyperNodes call tier {tier} {known!r}, so its tierName {name!r} is ignored".format
-too_many_tiers = (
-    "there are more than {most} tiers (limit {limit!r}), and only the lowest count, up to tier {last}".format
-)
+too_many_tiers = "the cluster has more than {most} tiers (limit {limit!r}); tiers above {last} are ignored".format
 too_many_patterns = (
     "all HyperNodes have more than {most} patterns (limit {limit!r}), and only those of the oldest HyperNodes count"
 ).format

@@ -38,7 +38,7 @@ class VerbReason(StrEnum):
     WAITS_FOR_GANG = "the gang has no placement yet (kubectl describe of its owner shows why)"
     NOT_PLANNED_HERE = "the gang's placement names another node"
     HELD_BY_GANG = "the room is taken by gangs that are starting"
-    KEPT_FOR_GANG = "the room is reserved for gangs that wait at the head of their queue"
+    KEPT_FOR_GANG = "the room is reserved for the first waiting gang of a queue"
     SUSPECT = "the nodes with room are suspect (kubectl describe node shows why; see docs/faults.md)"
     QUEUE_NOT_FOR_NAMESPACE = (
         "the pod's queue is not for its namespace (muster queue list shows the namespaces of each queue)"

@@ -5,11 +5,11 @@ state after a series of events equals the state built from the final objects. On
 changes the state, so the state needs no lock. Of the extender's packages, `state` may import only `planner.ledger`,
 `planner.dynamic` and `planner.reasons`.
 
-Start reading at `state`, which receives every object (`feed` lists the kinds). Continue with `gangs`, the planner's
-views of gangs; `views` builds them from the objects in `gangtable` and `podtable`. `nodes` has the arrays. `pods` and
-`placedslots` record the capacity that pods and placed slots use in the ledger. `podclass` and `podshape` distinguish
-kinds of pods. `neighbours` and `queries` describe demands of pods on each other, which `comparisons` compares with
-existing pods. `devices` has the GPUs that pods share; `devicetable` and `claimants` handle devices that pods claim.
-`access` determines which namespaces may use a queue, `tables` has objects that are found only by name, and
+Readers of the code start with `state`, which receives every object (`feed` lists the kinds). Continue with `gangs`, the
+planner's views of gangs; `views` builds them from the objects in `gangtable` and `podtable`. `nodes` has the arrays.
+`pods` and `placedslots` record the capacity that pods and placed slots use in the ledger. `podclass` and `podshape`
+distinguish kinds of pods. `neighbours` and `queries` describe demands of pods on each other, which `comparisons`
+compares with existing pods. `devices` has the GPUs that pods share; `devicetable` and `claimants` handle devices that
+pods claim. `access` determines which namespaces may use a queue, `tables` has objects that are found only by name, and
 `nativegroups` has native PodGroups that are gangs.
 """

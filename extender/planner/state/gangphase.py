@@ -15,21 +15,21 @@ def once_whole(placement: Placement | None) -> bool:
 class GangPhase(Enum):
     """The progress of a gang, as the planner sees it; users see its state (`muster.api.muster.states`) instead.
 
-    The phase follows from the number of members that have a node or have succeeded (none, too few, enough), and from an
-    active placement. A gang has successive runs. A run begins when all members of the minimum start together, and ends
-    when no member has a node. During a run, further members are placed when they arrive; the next run starts with the
-    whole minimum again.
+    The phase follows from the number of members that are bound to nodes or have succeeded (none, too few, enough), and
+    from an active placement. A gang has successive runs. A run begins when all members of the minimum start together,
+    and ends when no member is bound to a node. During a run, further members are placed when they arrive; the next run
+    starts with the whole minimum again.
     """
 
     WAITING = auto()
-    """No member has a node and no placement is active: the planner searches for nodes for the whole minimum."""
+    """No member is bound to a node and no placement is active: the planner searches for nodes for the whole minimum."""
     STARTING = auto()
-    """A placement is active, and no member has a node yet: all its slots are placed."""
+    """A placement is active, and no member is bound to a node yet: all its slots are placed."""
     ARRIVING = auto()
-    """A placement is active; some members have a node, but still too few to start."""
+    """A placement is active; some members are bound to nodes, but still too few to start."""
     STRANDED = auto()
-    """Too few members have a node, and no placement is active: the gang is evicted unless the missing members are
-    placed soon."""
+    """Too few members are bound to nodes, and no placement is active: the gang is evicted unless the missing members
+    are placed soon."""
     WHOLE = auto()
     """The gang has its minimum, or has had it earlier in this run. Until the last member ends, new members are placed
     when they arrive."""

@@ -251,7 +251,7 @@ class GangView:
 
     @cached_property
     def incomplete(self) -> bool:
-        """True if some members have a node, but never enough to start; such a gang is soon evicted."""
+        """True if some members are bound to nodes, but never enough to start; such a gang is soon evicted."""
         return self.phase in _INCOMPLETE
 
     @property

@@ -28,15 +28,15 @@ Port = tuple[str, str, int]
 
 
 class PodTerms(Enum):
-    """The terms about other pods in a pod's spec that its class includes."""
+    """The affinity and spread terms about other pods that a pod's class includes."""
 
     ALL = auto()
-    """All terms, for a pod that is planned or is a member of a gang."""
+    """All affinity and spread terms of the pod's spec, for a pod that is planned or is a member of a gang."""
     RULES = auto()
-    """Only required anti-affinity, for another scheduler's pod on a node. Anti-affinity still excludes other pods; the
-    other terms no longer apply."""
+    """Only required anti-affinity, for another scheduler's pod on a node. Once the pod has a node, only its required
+    anti-affinity still excludes other pods."""
     NONE = auto()
-    """No terms, for another scheduler's pod without a node."""
+    """No affinity or spread terms, for another scheduler's pod without a node."""
 
 
 @dataclass(frozen=True, slots=True)

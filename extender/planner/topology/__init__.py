@@ -6,5 +6,6 @@
 the free capacity of domains and chooses a domain.
 
 The package does no I/O, reads no clock, and never changes a finished tree. The package imports the plain types of
-`planner.state` and `muster`. The package must not import the framework, actions or plugins. Start reading at `tree`.
+`planner.state` and `muster`. The package must not import the framework, actions or plugins. Readers of the code start
+with `tree`.
 """

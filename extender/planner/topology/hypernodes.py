@@ -1,7 +1,7 @@
 """The tree of HyperNodes, which follows changes of HyperNodes, and of names and labels of nodes.
 
-Start reading at `HyperNodeTree.tree_of`. `members` finds the nodes of HyperNodes, and `nesting` builds the tree. A
-HyperNode with a problem is excluded with a reason; the rest of the tree stays usable.
+Readers of the code start with `HyperNodeTree.tree_of`. `members` finds the nodes of HyperNodes, and `nesting` builds
+the tree. A HyperNode with a problem is excluded with a reason; the rest of the tree stays usable.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -33,8 +33,7 @@ class SlotGroup:
     """Layers of slices (consecutive ranks that belong together), outermost first; only for parts with one pod set and
     no children."""
     places: Mapping[int, int] | None = None
-    """Maps a rank to its position in the part, because slices are counted by position; None if position and rank are
-    equal."""
+    """Maps a rank to its position in the part, by which slices are counted; None if each position equals its rank."""
     all_slots: int = 0
     """Number of all pods in the part, including pods above the minimum."""
     least: int | None = None

@@ -40,7 +40,7 @@ class Need:
 
 
 def needs_of(session: Session, gang: GangView, slots: dict[str, list[int]]) -> list[Need] | None:
-    """Return the needs of these ranks by pod class; None if the pods of a pod set are unknown."""
+    """Return the requests of these ranks, by pod class; None if the pods of a pod set are unknown."""
     pods: dict[bytes, tuple[PodClass, int]] = {}
     for pod_set in gang.pod_sets:
         for rank in slots.get(pod_set.name, ()):

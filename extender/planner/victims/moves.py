@@ -188,7 +188,7 @@ def _together(search: Search, lacks: Sequence[int], singles: Sequence[Lot]) -> l
 
 
 def _lacks(search: Search) -> list[int]:
-    """Return the number of pods of each need that do not fit now."""
+    """Return the number of pods of each request shape that do not fit now."""
     everywhere = np.arange(search.session.snapshot.free.shape[1])
     return [max(0, need.pods - held) for need, held in zip(search.needs, _held(search, everywhere), strict=True)]
 
@@ -206,7 +206,7 @@ def _gain(search: Search, lacks: Sequence[int], bundles: Iterable[Bundle]) -> in
 
 
 def _held(search: Search, columns: Amounts) -> list[int]:
-    """Return the number of pods of each need that fit on these nodes."""
+    """Return the number of pods of each request shape that fit on these nodes."""
     held = []
     for need in search.needs:
         room = np.where(need.usable[columns], search.session.room(need.cls, columns=columns), 0)

@@ -2,9 +2,9 @@
 
 PodDisruptionBudgets are applied as in the Eviction API, so pods with several budgets are never evicted.
 
-Spare slots that a running gang gives up for another gang are units without pods, because no pod is evicted for them.
-Lent slots are not units, because a borrower is evicted only for the lender. A gang that is evicted as a whole also
-loses its spare slots, so the spare slots come before the gang's last unit.
+Spare slots that a running gang gives up for another gang are evictable units without pods, because no pod is evicted
+for them. Lent slots are not evictable units, because a borrower is evicted only for the lender. A gang that is evicted
+as a whole also loses its spare slots, so the spare slots come before the gang's last unit.
 """
 
 from collections import Counter
@@ -76,7 +76,7 @@ class EvictableUnit:
     rows: Amounts
     """Resources of these pods, int64 of shape (columns, resources)."""
     spares: SpareRunOfClass | None = None
-    """Spare slots on one node that the gang gives up; None for a unit of pods."""
+    """Spare slots on one node that the gang gives up; None if the evictable unit consists of pods."""
 
     @property
     def amounts(self) -> Amounts:

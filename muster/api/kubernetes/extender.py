@@ -33,7 +33,7 @@ class HostPriority(ExtenderWire):
 
 
 class MetaPod(ExtenderWire):
-    """A pod with only its UID."""
+    """A reference to a pod, by its UID."""
 
     uid: str = field(name="UID")
 

@@ -136,7 +136,7 @@ def being_evicted(pod: Pod) -> bool:
 
 
 def refused(pod: Pod) -> bool:
-    """Return True if the kubelet rejected the pod before any container ran.
+    """Return True if the kubelet rejected the pod before any container started.
 
     If a new pod is created on the same node at once, the kubelet will probably reject it too.
     """

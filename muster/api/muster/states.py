@@ -22,8 +22,8 @@ State = Literal[
 """The state of a gang. `Degraded` means that fewer members run than the gang needs, `Deleted` that it was deleted
 before its end, and `Gone` that all its objects are deleted."""
 Members = Literal["", "whole", "short", "over"]
-"""Progress of the members: too few have a node, enough have a node, too few still have a node after a start, or all
-have ended."""
+"""Progress of the members: too few are bound to nodes, enough are bound to nodes, too few are still bound after a
+start, or all have ended."""
 
 WAITING = frozenset({"Waiting", "Reserved"})
 """States of gangs that have not started yet."""

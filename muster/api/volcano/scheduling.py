@@ -92,7 +92,7 @@ class PodGroupCondition(Wire):
     transition_id: str = field(default="", name="transitionID")
     """The planning cycle that wrote the condition."""
     last_transition_time: Time | None = None
-    """Time since which the status holds."""
+    """Time of the last change of the status."""
     reason: str = ""
     """Reason for the status, in one word."""
     message: str = ""
@@ -241,7 +241,7 @@ class QueueStatus(Wire):
     state: QueueState = ""
     """Open, Closing (closed to new gangs while gangs still run) or Closed. New gangs can only enter an open queue."""
     allocated: Quantities = field(default_factory=dict)
-    """Total requests of the queue's pods that have a node."""
+    """Total requests of the queue's pods that are bound to nodes."""
     pending: int = 0
     """Number of gangs that have not been admitted to the queue yet."""
     running: int = 0

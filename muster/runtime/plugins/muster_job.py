@@ -188,7 +188,7 @@ def _plugins(plan: Plan) -> dict[str, list[str]]:
 
 
 def _has_policy(settings: Settings) -> bool:
-    """Return True if plugin svc should create a NetworkPolicy, which keeps out pods of other jobs.
+    """Return True if plugin svc should create a NetworkPolicy, which blocks traffic from pods of other jobs.
 
     Raises InvalidFieldError for a text that is not a boolean.
     """

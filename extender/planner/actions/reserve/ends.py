@@ -141,8 +141,7 @@ def used_by_gangs(
 ) -> Amounts:
     """Return the usage of each node by gangs, int64 of shape (resources, nodes).
 
-    Pods without a gang are not counted, because they may never end. Pods with a UID in `without` are not counted,
-    either.
+    Pods without a gang are not counted, because they may never end. Pods with a UID in `without` are excluded, too.
     """
     used, pods = np.zeros_like(snapshot.free), list[PodRecord]()
     for gang in snapshot.gangs if gangs is None else gangs:

@@ -1,14 +1,14 @@
 """Reservations of one cycle: the first waiting gang of each queue, the capacity reserved for it, and changes to write.
 
-The head of a queue is the first of its gangs, in the session's order, that waits for capacity. A head gets a
-reservation if its start can be predicted, or if the head has waited for a long time. Another gang may use reserved
+The first waiting gang of a queue is the first of its gangs, in the session's order, that waits for capacity. The gang
+receives a reservation if its start can be predicted, or if it has waited for a long time. Another gang may use reserved
 nodes if the gang will end before the reservation begins, or if the capacity suffices for both gangs. The reserved
-capacity is the head's demand minus the capacity that will be free when the reservation begins.
+capacity is the demand of the first waiting gang, minus the capacity that will be free when the reservation begins.
 
-A reservation binds all queues if the head's queue is entitled to the resources (`judged`), otherwise only its own
+A reservation binds all queues if the queue of its gang is entitled to the resources (`judged`), otherwise only that
 queue. A queue therefore cannot withhold capacity to which it is not entitled. A reservation of an earlier cycle applies
 from the beginning of the cycle, so that the first gang in order cannot take capacity that has become free. Gangs that
-come before the head in the same queue need not respect the reservation.
+come before the reservation's gang in the same queue need not respect the reservation.
 """
 
 from collections.abc import Iterator, Sequence
@@ -119,7 +119,7 @@ class HeadReservations:
         return binding >= heads or len(self._live) >= MOST_LIVE * heads
 
     def mode(self, queue: str) -> ReservationMode:
-        """Return the reservation mode of this queue, which determines how gangs after a waiting head are treated."""
+        """Return the reservation mode of this queue, which determines the treatment of gangs after the first one."""
         known = self._session.snapshot.queues.get(queue)
         text = known.metadata.annotations.get(names.RESERVATIONS, "").strip().lower() if known else ""
         return text if text in _MODES else self._rules.mode  # type: ignore[return-value]  # validated before
@@ -127,7 +127,7 @@ class HeadReservations:
     # -- the gang that is being placed ------------------------------------------------------------------------------
 
     def behind(self, gang: GangView) -> GangView | None:
-        """Return the head of a strict queue if this gang must wait behind that head; otherwise None."""
+        """Return the first waiting gang of a strict queue if this gang must wait behind it; otherwise None."""
         head = self._heads.get(gang.queue)
         return head if head is not None and not gang.started and self.mode(gang.queue) == "strict" else None
 
@@ -188,7 +188,7 @@ class HeadReservations:
     # -- a gang that waits ------------------------------------------------------------------------------------------
 
     def waits(self, gang: GangView) -> Reason:
-        """Reserve nodes for a gang that does not fit, if it is its queue's head; return the reservation's reason."""
+        """Reserve nodes for a gang that does not fit, if it is its queue's first waiting gang; return the reason."""
         if gang.queue in self._heads:
             return NOTHING
         self._heads[gang.queue] = gang
@@ -284,7 +284,7 @@ class HeadReservations:
         return list(self._live.values())
 
     def left_by(self, gang: GangView) -> LeftFree | None:
-        """Return the capacity that this gang must leave free, even in the cycle in which the gang becomes the head."""
+        """Return the capacity that this gang must leave free, even if it became first in its queue in this cycle."""
         if not self._live:
             return None
         view = tuple(queue for queue, each in self._live.items() if self._minds(gang, each))

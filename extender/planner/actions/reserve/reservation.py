@@ -4,12 +4,11 @@ A reservation is found by placing the gang's whole minimum, as in `allocate`, on
 future time. Free capacity only grows with time, so a binary search finds the earliest time in about a dozen trials.
 Affinity between pods is evaluated for the pods that are running now.
 
-A reservation binds all queues if the head's queue is entitled to the resources, otherwise only the head's queue. A
-queue may reserve its fair share (or its deserved or guaranteed resources, if these are more), minus its current usage.
-While the head must wait for pods of its own queue, the reservation does not bind other queues, because these cannot
-shorten the wait. Other queues are also exempt, for `patience_s`, if the gang has not started for a long time
-(`expiry_s`). Later gangs of the head's own queue always leave the reserved capacity free. The module does no I/O and
-reads no clock.
+A reservation binds all queues if the queue of its gang is entitled to the resources, otherwise only that queue. A queue
+may reserve its fair share (or its deserved or guaranteed resources, if these are more), minus its current usage. While
+the gang must wait for pods of its own queue, the reservation does not bind other queues, because these cannot shorten
+the wait. Other queues are also exempt, for `patience_s`, if the gang has not started for a long time (`expiry_s`).
+Later gangs of the same queue always leave the reserved capacity free. The module does no I/O and reads no clock.
 """
 
 from collections import Counter
@@ -282,7 +281,7 @@ def _within_share(session: Session, queue: str, need: Amounts) -> bool:
 
 
 def _waits_for_its_own(session: Session, reservation: Reservation) -> bool:
-    """Return True if some node of the reservation cannot hold the head together with the usage of the head's queue."""
+    """Return True if a node of the reservation cannot hold the gang together with the usage of the gang's queue."""
     columns, snapshot = reservation.columns, session.snapshot
     own = used_by_queue(snapshot, reservation.gang.queue)[:, columns]
     return bool((reservation.need > snapshot.allocatable[:, columns] - own)[np.nonzero(reservation.need)].any())

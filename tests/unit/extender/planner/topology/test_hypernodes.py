@@ -166,7 +166,7 @@ def test_more_tiers_than_a_tree_has_levels() -> None:
     found = made(HyperNodeWorld().tell(node("n"), *tiers))
     assert found.tree.tiers == tuple(range(TIERS.value - 1, -1, -1))
     assert reasons(found) == {"t16": ["TooMany"], "t17": ["TooMany"]}
-    for words in (f"there are more than {TIERS.value} tiers", f"up to tier {TIERS.value - 1}"):
+    for words in (f"more than {TIERS.value} tiers", f"tiers above {TIERS.value - 1}"):
         assert words in found.problems["t16"][0].message
 
 
