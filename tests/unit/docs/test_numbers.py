@@ -124,8 +124,8 @@ SENTENCES: Mapping[str, tuple[str, ...]] = {
             f"heads: {RULES.heads}}}"
         ),
         (
-            f"repeated after at least {n(reservation.SEARCH_INTERVAL_S)} s, and one cycle searches for at most "
-            f"{heads.SEARCHES_A_CYCLE} heads"
+            f"repeated after at least {n(reservation.SEARCH_INTERVAL_S)} s, and one cycle searches for reservations "
+            f"for at most {heads.SEARCHES_A_CYCLE} gangs"
         ),
     ),
     "topology.md": (f"one domain at a time, in at most {COUNTS[DOMAINS]} domains",),

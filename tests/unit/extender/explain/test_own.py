@@ -106,7 +106,7 @@ def test_a_gang_of_which_nothing_was_said_yet_is_not_called_overlooked() -> None
     """A moment after it was made; once it was placed it starts."""
     world = ExplainWorld().nodes(1)
     key = world.gang("new", {"worker": (1, GPU8)})
-    assert "has not reported yet" in report(world, "new").summary
+    assert "has not reported the gang's state yet" in report(world, "new").summary
     world.pod(key, "worker", 0, GPU8, gated=True)
     for placed in (False, True):
         view = world.view(key)

@@ -11,7 +11,7 @@ IN_FLIGHT = 1024
 CASES = Cases()
 
 
-@CASES("in-flight-limit", words=("1024 slots of other gangs are starting now",), helps=("nothing has",))
+@CASES("in-flight-limit", words=("1024 slots of other gangs are starting now",), helps=("no change is needed",))
 def in_flight(world: ExplainWorld) -> None:
     """Two gangs with 1,024 pods are starting; the third is not a small one."""
     world.nodes(20, gpus=100)
