@@ -24,8 +24,8 @@ from muster.kube.store import Mirror
 
 log = structlog.get_logger()
 MOST_NAMES = 100_000
-"""Maximum number of nodes with dropped pods to remember. Beyond this number of nodes, the pods of every new node are
-listed."""
+"""Maximum number of remembered names of nodes with dropped pods. Beyond this number, the pods of every node that is
+added to the pool are read from the API server."""
 _LIST_TIMEOUT_S = 30.0
 _FIRST_DELAY_S, _LONGEST_DELAY_S = 0.2, 5.0
 OnNodeChange = Callable[[Node | None, Node | None], None]

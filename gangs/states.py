@@ -97,7 +97,7 @@ def _lacks(waits: PodGroupCondition) -> dict[str, Any]:
 
 
 def _no_room(waits: PodGroupCondition) -> str:
-    """Return a text about the missing capacity: the number of pods that do not fit, and the request of each pod."""
+    """Return a message about the missing capacity: the number of pods that do not fit, and the request of each pod."""
     match _lacks(waits):
         case {"kind": "ever"}:
             return "too large: even an empty cluster has too few resources"

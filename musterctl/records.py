@@ -56,7 +56,7 @@ Source = OfStore | OfServer
 
 
 def source_of(where: Where, store: str | None, server: WebServer | None) -> Source:
-    """Return the source that an option or environment variable names, or else the store of the local plane."""
+    """Return the source of the history: as configured, or else the store of the local control plane."""
     try:
         if store:
             return OfStore(HistoryStore.for_reading(store))

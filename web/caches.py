@@ -100,7 +100,7 @@ class PageCaches:
         """Maps a namespace to the sequence number of the last change of its rows."""
 
     def mirror(self, resource: Resource[T]) -> Mirror[Any]:
-        """Return the object that reports changes of a kind to handlers; every cluster must serve this kind."""
+        """Return the reflector that reports changes to objects of a kind; every cluster must serve this kind."""
         reflector = self._reflectors[resource.full_name]
         assert isinstance(reflector, Reflector)  # noqa: S101 # the caller has chosen
         return reflector.mirror

@@ -23,9 +23,9 @@ class WebhookSettings(Settings, frozen=True, kw_only=True):
     key_file: str = "/etc/muster/tls/tls.key"
     """Private key of the serving certificate (PEM)."""
     client_ca_file: str = ""
-    """Authority (PEM) of client certificates. If set, the webhook only accepts clients with a certificate of this
-    authority; configure the API server to present one. If empty, as in most clusters, the webhook accepts all clients,
-    and neither lists queues nor quotes quotas (docs/security.md)."""
+    """CA certificate (PEM) that verifies client certificates. If set, the webhook only accepts clients with a
+    certificate of this authority; configure the API server to present one. If empty, as in most clusters, the webhook
+    accepts all clients, and neither lists queues nor quotes quotas (docs/security.md)."""
     wait_for_ca_bundles: bool = False
     """Whether a new replica becomes ready only when the webhook configurations trust its certificate. The webhook then
     needs the right to list and watch them. If false, a change of the issuer can refuse reviews for a few seconds."""

@@ -1,4 +1,4 @@
-"""The controller of Volcano Jobs, which derives events and passes from changes of a Job's objects."""
+"""The controller of Volcano Jobs: changes to a Job's objects trigger its events and reconciliations."""
 
 from collections.abc import Callable
 

@@ -1,6 +1,6 @@
 """The slots of a gang by their progress, and problems of members that are bound to nodes.
 
-The problems of members are failed starts, and nodes that do not respond.
+Members have two kinds of problems: a failed start, or a node that does not respond.
 """
 
 from collections.abc import Iterable, Iterator

@@ -63,7 +63,7 @@ class Ask:
     amounts: Amounts
     """Resources of the gang's minimum without claims that pods share, int64 of shape (resources,)."""
     claims: tuple[SharedClaim, ...]
-    """Claims that pods of the minimum name, each listed once even if several pods share it."""
+    """Device claims of the gang's minimum, each listed once even if several pods share it."""
     shape: Hashable
     """A value that is equal for gangs that fit under the same conditions, apart from named claims and avoided nodes."""
 

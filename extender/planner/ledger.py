@@ -85,7 +85,7 @@ class LedgerEntry(Struct, frozen=True, gc=False):
     """
     devices: tuple[int, ...] = ()
     user: str = ""
-    """The creator that the pod names, as long as the creator of its gang is unknown."""
+    """Creator from the pod's annotation, used while the creator of its gang is unknown."""
     claim: str = ""
     """Key of the claim whose devices the entry holds; empty for pods."""
 

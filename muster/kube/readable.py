@@ -89,7 +89,7 @@ class Read(Protocol):
 
     @property
     def trouble(self) -> str | None:
-        """A sentence if the kind has not been read for a while, otherwise None."""
+        """A warning if objects of the kind could not be read for a while, otherwise None."""
 
     @property
     def synced(self) -> bool:

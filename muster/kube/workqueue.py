@@ -66,7 +66,7 @@ class WorkQueue(Generic[K]):
             QUEUE_DEPTH.labels(name).set_function(self.__len__)
 
     def __len__(self) -> int:
-        """Return the number of keys that `get` could return now, as of the last call; delayed keys do not count."""
+        """Return the number of keys that are ready for `get`, without delayed keys."""
         return len(self._ready)
 
     def add(self, key: K, *, first: bool = False) -> None:

@@ -96,7 +96,7 @@ def _shared(process: str) -> list[Processor]:
 def _encode(event: EventDict, **_: Any) -> str:
     """Encode a line as JSON.
 
-    Values that JSON does not know are written by their repr, because logging must never fail.
+    Values that are not JSON-serializable are written as their repr, because logging must never fail.
     """
     return harmless(msgspec.json.encode(event, enc_hook=repr).decode())
 

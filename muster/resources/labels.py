@@ -87,7 +87,7 @@ def is_value(text: str) -> bool:
 
 
 def _parts(text: str) -> Iterator[str]:
-    """Yield the conditions of a selector: the texts between commas outside parentheses."""
+    """Yield the requirements of a selector, which are separated by commas outside parentheses."""
     start = depth = 0
     for place, sign in enumerate(text):
         depth += (sign == "(") - (sign == ")")

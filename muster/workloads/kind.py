@@ -170,7 +170,7 @@ class Verbs:
     ended: Callable[[JSON], bool] = _no
     """True if the workload has ended for good."""
     sizes: tuple[Path, ...] = ()
-    """Fields with the number of pods of a world, which are fixed while the world has pods."""
+    """Fields with the world size, which must not change while pods exist."""
     resized: Callable[[JSON, int, str], JSON] | None = None
     """Function that returns the patch for a number of pods of a task (or of the only task). The function raises a
     ValueError with the reason if this is impossible."""

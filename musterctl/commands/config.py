@@ -186,8 +186,8 @@ def _of_a_planner(text: str) -> tuple[list[str], bool]:
 def print_defaults(process: str) -> None:
     """Prints all settings of a process with their defaults.
 
-    The output is a file for the process's --settings. For PROCESS scheduler, the default, it has the actions and
-    plugins of the planner.
+    The output is a file for the process's --settings. For the process `scheduler`, which is the
+    default, it has the actions and plugins of the planner.
     """
     click.echo(defaults() if process == "scheduler" else settings.defaults(process), nl=False)
 

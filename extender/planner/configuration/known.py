@@ -49,7 +49,7 @@ class KnownPlugin(Name):
     """Maps the name of a switch that has a special meaning for this plugin to the switch."""
 
     def argument(self, name: str) -> Name | None:
-        """Return the entry of an argument; None if the argument is unknown."""
+        """Return the description of a plugin's argument; None if the plugin has no such argument."""
         exact = self.arguments.get(name)
         return exact or next((each for pattern, each in self.arguments.items() if fnmatchcase(name, pattern)), None)
 

@@ -210,9 +210,9 @@ class GangTable:
         return True if all_seen or _named_for_one_life(group) else None
 
     def check(self, key: str, pods: list[PodRecord], excluded: str) -> bool:
-        """Give these members of a gang their slots and build its view; return True if other slots may be placed.
+        """Assign slots to a gang's members and build its view; return True if its placed slots may have changed.
 
-        Other slots may be placed if pods changed their class, received slots, or became evaluable or unevaluable.
+        Placed slots may change if pods changed their class, received slots, or became evaluable or unevaluable.
         `excluded` is a known reason to exclude the gang; the method may find another reason.
         """
         self.dirty.discard(key)

@@ -203,7 +203,7 @@ class Views(Tables):
             self._follow_placement(key)
 
     def _job_changed(self, uid: str) -> None:
-        """Mark the gang of a Job with changed classes of its future pods."""
+        """Mark a gang for evaluation because the pod templates of its Job have changed."""
         self._gang_changed(self._gangs.of_job(self.jobs[uid]))
 
     def _follow_placement(self, key: str) -> None:

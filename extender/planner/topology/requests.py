@@ -108,7 +108,7 @@ def request_of(gang: GangView) -> TopologyRequest | None:
 def _around_labels(nears: list[Nearness], kinds: list[RequestKind]) -> tuple[list[Nearness], list[RequestKind]]:
     """Return the requests and kinds of a gang with sub-groups by labels, whose pods may belong to several kinds.
 
-    The requirement of a gang's only template applies to the whole gang and so encloses the sub-groups. Raises
+    If a gang has one template, its topology requirement applies to the whole gang, and so to all sub-groups. Raises
     LimitError for any other requirement, because it would cut across sub-groups.
     """
     asking = [kind for kind in kinds if kind.topology.near.required is not None or kind.slices]

@@ -144,7 +144,7 @@ class JobSpec(Wire):
     priority_class_name: str = ""
     """PriorityClass of the gang, and of pods whose template names none."""
     min_success: Annotated[int, Meta(ge=1)] | None = None
-    """Number of succeeded pods with which the job is completed."""
+    """Number of pods that must succeed for the job to complete."""
     network_topology: NetworkTopology | None = None
     """Required proximity of all pods."""
 
