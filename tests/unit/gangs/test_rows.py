@@ -163,7 +163,7 @@ def test_nodes_of_a_gang_that_starts() -> None:
     placed = placement("podgroup-1", {"pods": ["n0", "n1"]}, gang_uid="podgroup-1")
     starts = only(groups=[group(phase="Running")], placements=[placed], pods=[pod("a", node="n2"), pod("b")])
     assert (starts.state, starts.nodes) == ("Starting", ["n0", "n1", "n2"])
-    assert starts.message == "it has its nodes; 1 of 2 pods bound"
+    assert starts.message == "the gang has its nodes; 1 of 2 pods bound"
     pods = [pod("a", "Running", "n2"), pod("b", "Running", "n3")]
     runs = only(groups=[group(phase="Running")], placements=[placed], pods=pods)
     assert (runs.state, runs.nodes) == ("Running", ["n2", "n3"])

@@ -246,7 +246,7 @@ def encrypted_key(files: Files) -> None:
     (lambda files: files.cert.write_text("nonsense"), r"tls.crt and .*tls.key are not a certificate and its key"),
     (lambda files: files.key.write_text("nonsense"), r"tls.crt and .*tls.key are not a certificate and its key"),
     (lambda files: files.cert.unlink(), r"tls.crt and .*tls.key are not .*No such file"),
-    (lambda files: files.client_ca.write_text("nonsense"), r"ca.crt: there is no certificate"),
+    (lambda files: files.client_ca.write_text("nonsense"), r"ca.crt: the file contains no certificate"),
     (key_of_another, r"tls.crt and .*tls.key are not .*mismatch"),
     (encrypted_key, r"tls.crt and .*tls.key are not .*not encrypted"),
 ])  # fmt: skip

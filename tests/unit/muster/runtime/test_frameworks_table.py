@@ -136,7 +136,7 @@ def is_as_documented(form: str, owner: str, resources: str, origin: str) -> None
         group.pod["spec"]["containers"][0]["env"] += [{"name": name, "value": text} for name, text in given.items()]
     result = w.shaped(group)
     if owner.startswith("Pod") and framework in {"tensorflow", "mpi"}:
-        assert "needs the names of all pods" in str(result.errors[0])
+        assert "requires the names of all pods" in str(result.errors[0])
         return
     assert not result.errors
     assert result.env == {**mine, **wanted}

@@ -57,7 +57,7 @@ def test_times_of_a_schedule(text: str, zone: str | None, since: str, expected: 
 )  # fmt: skip
 def test_what_is_no_schedule_is_refused(text: str) -> None:
     """With a reason."""
-    with pytest.raises(ScheduleError, match=r"must|valid|needs"):
+    with pytest.raises(ScheduleError, match=r"must|valid|needs|requires"):
         read_schedule(text, None)
 
 

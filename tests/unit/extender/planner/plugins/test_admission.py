@@ -71,7 +71,7 @@ def test_overcommit_compares_what_the_gang_needs() -> None:
     world.change(world.state.groups[key], spec={"min_resources": {"cpu": 1}})
     session = world.session(Enqueue())
     assert [each.gang.key for each in of(session, decisions.AdmitGang)] == ["ns/gpus"]
-    assert waiting(session)["cpus"][1].startswith("the gangs admitted before it need all cpu that gangs may be")
+    assert waiting(session)["cpus"][1].startswith("the gangs admitted earlier need all cpu that admission may promise")
     world.change(world.state.groups["ns/cpus"], spec={"min_resources": {"cpu": "0.4"}})
     assert let_in(world) == ["gpus"]
     world.change(world.state.groups["ns/promised"], spec={"min_resources": {"cpu": 38}})

@@ -171,7 +171,7 @@ SLICED = {"consumesCounters": [{"counterSet": "c", "counters": {"x": {"value": "
 @pytest.mark.parametrize(("spec", "devices", "words"), [
     (asks(exactly()), [device("d0", **SLICED)], "parts of other devices, shared"),
     (asks(exactly()), [device("d0", allowMultipleAllocations=True)], "parts of other devices, shared"),
-    (asks(exactly(capacity={"requests": {"memory": "1Gi"}})), [device("d0")], "requests a part of a device"),
+    (asks(exactly(capacity={"requests": {"memory": "1Gi"}})), [device("d0")], "the request is for a part of a device"),
     (asks(exactly("gpu", 1, "sets.contains([1], [1])")), [device("d0")], "cannot be evaluated"),
     (asks({"firstAvailable": [{"name": str(n), "deviceClassName": "gpu", "count": n} for n in (2, 1)]}), [device("d0")],
      "alternatives request more than one device"),
