@@ -84,6 +84,7 @@ def test_every_object_is_accepted(cluster: Plane, name: str) -> None:
     on_the_host = [each for each in found if "hostNetwork" in json.dumps(each)]
     result = cluster.kubectl(
         *("apply", "--server-side", "--dry-run=server", "--validate=strict", "--filename=-", "--output=json"),
+        "--force-conflicts",  # the plane has applied some of these objects itself
         stdin=manifests,
     )
     lines = [line for line in result.stderr.splitlines() if "violate PodSecurity" not in line or not on_the_host]
@@ -114,14 +115,17 @@ def lost(rendered: Any, stored: Any, at: str) -> Iterator[str]:
 def test_kubectl_takes_over_from_helm_and_back(cluster: Plane) -> None:
     """Without force: lists and objects that are compared as a whole are rendered with their defaults.
 
-    It cleans up what it has made, as others try the same objects with other values.
+    It cleans up what it has made, as others try the same objects with other values; the fixture's objects stay.
     """
     manifests = without_crds(text(MATRIX["cert-manager and metrics"]))
     for manager in ("helm", "kubectl", "helm"):
         arguments = ("apply", "--server-side", f"--field-manager={manager}", "--filename=-")
         result = cluster.kubectl(*arguments, stdin=manifests)
         assert (result.returncode, re.findall(r"(?m)^.*conflict.* with .*$|^- \\..*$", result.stderr)) == (0, [])
-    cluster.kubectl("delete", "--ignore-not-found", "--wait=false", "--filename=-", stdin=manifests)
+    made = [
+        each for each in yaml.safe_load_all(manifests) if each and each["kind"] not in {"Namespace", "PriorityClass"}
+    ]
+    cluster.kubectl("delete", "--ignore-not-found", "--wait=false", "--filename=-", stdin=yaml.safe_dump_all(made))
 
 
 def test_the_namespace_enforces_the_standard(cluster: Plane) -> None:
@@ -390,7 +394,7 @@ def test_notes_say_where_the_scheduler_part_goes() -> None:
     _, _, notes = result.stdout.partition("NOTES:")
     for needed in ("muster.dev/member", "muster.dev/binding", "/etc/kubernetes/manifests/kube-scheduler.yaml"):
         assert needed in notes, result.stderr
-    _, _, configuration = notes.partition("The configuration:\n")
+    _, _, configuration = notes.partition("This is the configuration for kube-scheduler:\n")
     assert yaml.safe_load(configuration.partition("\n\nNo history")[0])["kind"] == "KubeSchedulerConfiguration"
 
 

@@ -185,7 +185,8 @@ def survives(plane: Plane, url: str, wait_for: WaitFor, like: Storm = SHORT) -> 
         jobs = {each.metadata.name: each for each in client.list(JOBS, NAMESPACE)}
         queue_of = {name: each.spec.queue for name, each in jobs.items()}
         agrees(store, held_by_audit.held(plane), queue_of, until, strictly=like is LONG)
-        happened, told = told_by_audit.happened(plane), told_by_audit.told(store)
+        told = told_by_audit.told(store)
+        happened = told_by_audit.happened(plane, told)
         counts = Counter(each.what for each in happened.elements())
         sys.stderr.write(f"{len(told)} happenings told, by the audit log {dict(counts)}\n")
         assert (told - happened, happened - told) == (Counter(), Counter())

@@ -35,10 +35,15 @@ class Happened(NamedTuple):
     """The epoch, the number of the restart, the phase in which it ended, or when it started or was evicted."""
 
 
-def happened(plane: Plane) -> Counter[Happened]:
-    """Everything that the audit log shows, and how often: starts and evictions have their times there."""
+def happened(plane: Plane, told: Counter[Happened]) -> Counter[Happened]:
+    """Everything that the audit log shows, and how often: starts and evictions have their times there.
+
+    The start of a gang of one pod is written a second after its pod runs, or not at all if the pod ends before. The log
+    has no pods, so of such a gang the start counts that is told.
+    """
     found: set[Happened] = set()
     job_of: dict[str, str] = {}
+    of_one: set[str] = set()
     for event in audits.of_gangs(plane):
         answer = event.get("responseObject") or {}
         done = HTTPStatus.OK <= event["responseStatus"]["code"] < HTTPStatus.MULTIPLE_CHOICES
@@ -46,7 +51,12 @@ def happened(plane: Plane) -> Counter[Happened]:
             resource = event["objectRef"]["resource"]
             if resource == "podgroups":
                 job_of[uid] = next((each["uid"] for each in answer["metadata"].get("ownerReferences", ())), "")
+                if noted(convert(answer, PodGroup)) is not None:
+                    of_one.add(uid)
             found |= {*_READ[resource](answer)}
+    started = {each.uid for each in found if each.what == What.STARTED}
+    short = {uid for uid in job_of.keys() - started if told[Happened(What.STARTED, uid)]}
+    found |= {Happened(What.STARTED, uid) for uid in short & of_one}
     found |= _unwritten_starts(found, job_of)
     timed = {What.STARTED, What.EVICTED}
     return Counter(each._replace(which="") if each.what in timed else each for each in found)
