@@ -177,7 +177,7 @@ def worse(run: Run, shape: Measured) -> Iterator[str]:
         )
         found = [text.format(f"{abs(one):.3g}", f"{abs(two):.3g}") for _, one, two, text in figures if one > two]
         if found:
-            yield f"* Worse than {other.title}: Muster {', '.join(found)}."
+            yield f"* Worse than {other.title}: {' '.join(f'Muster {each}.' for each in found)}"
 
 
 def own_cpu(row: Row, sample: Sample) -> float:
