@@ -96,9 +96,9 @@ class Pauses:
             earned_s = (now_s - self._since_s) / (1 + REST) / max(len(self._used_s), 1)
             left = {name: used_s - earned_s for name, used_s in self._used_s.items()}
             for shares in (changes, waiting or changes):
+                each_s = took_s / 2 / max(sum(shares.values()), 1)
                 for name, number in shares.items():
-                    charge_s = took_s / 2 * number / sum(shares.values())
-                    left[name] = min(BURST_S, max(left.get(name, 0.0), 0.0) + charge_s)
+                    left[name] = min(BURST_S, max(left.get(name, 0.0), 0.0) + each_s * number)
             self._used_s = {name: used_s for name, used_s in left.items() if used_s > 0}
             self._since_s = now_s
         return min(REST * took_s, max(MAX_REST_S, took_s))

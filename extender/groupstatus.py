@@ -154,11 +154,12 @@ class PodGroupStatusWriter(Writer):
         if status.phase == present.phase and status.conditions != present.conditions:
             every_s = known.interval_s if _same_reasons(status, present) else TEXTS_EVERY_S
             return max(now, known.written_s + every_s)
+        longest_s = held.first_s + COUNTS_MAX_S
+        stable_s = min(held.latest_s + COUNTS_REST_S, longest_s)
         if status.phase == present.phase:
-            return min(held.latest_s + COUNTS_REST_S, held.first_s + COUNTS_MAX_S)
+            return stable_s
         if (present.phase, status.phase) == ("Inqueue", "Running") and gang.placement and is_noted(gang.placement):
-            runs_s = held.latest_s + COUNTS_REST_S if status.running else held.first_s + COUNTS_MAX_S
-            return min(runs_s, held.first_s + COUNTS_MAX_S)
+            return stable_s if status.running else longest_s
         if (present.phase, status.phase) == ("Running", "Unknown"):
             return held.phase_s + LOSS_LASTS_S
         return held.phase_s + END_LASTS_S if status.phase == "Completed" else now
