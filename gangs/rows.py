@@ -109,7 +109,7 @@ def pods_by_gang(pods: Iterable[Pod]) -> dict[tuple[str, str], list[Pod]]:
 
 
 def _of_groups(objects: RowSources, pods: PodsByGang, listed: set[str]) -> Iterator[GangRow]:
-    """Yield the rows of gangs with a PodGroup, except those of Volcano Jobs that have ended."""
+    """Yield the rows of gangs with a PodGroup, except gangs of Volcano Jobs that have ended."""
     placements = {each.metadata.key: each for each in objects.placements or ()}
     jobs = {job.metadata.uid: job for job in objects.jobs or ()}
     trainings = {each.metadata.uid: each for each in objects.train_jobs or ()}

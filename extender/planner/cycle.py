@@ -73,7 +73,7 @@ def report_of(text: str) -> ConfigurationReport:
 
 @cache
 def registry() -> Registry:
-    """Return all built-in actions and plugins, and those of installed packages.
+    """Return all actions and plugins, built in or from installed packages.
 
     The result has the packages that are installed at the first call.
     """

@@ -159,9 +159,7 @@ def reference() -> str:
         kind = definition.resource.kind
         table = _table(schemas[kind])
         same = tables.setdefault(table, kind)
-        sections.append(
-            _heading(definition) + (table if same == kind else f"\nThe fields are the same as those of {same}.\n")
-        )
+        sections.append(_heading(definition) + (table if same == kind else f"\n{same} has the same fields.\n"))
     return "\n".join([_INTRODUCTION, *sections])
 
 

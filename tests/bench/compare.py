@@ -2,7 +2,7 @@
 
 `python -m tests.bench compare`; `tests.bench.peers` has the comparison with other gang schedulers. Every figure is the
 median of three turns, or of seven starts. The figures of the last release are in `released.json` beside this file;
-`python -m tests.bench.compare --keep` puts those of docs/benchmarks.json there.
+`python -m tests.bench.compare --keep` writes the figures of docs/benchmarks.json there.
 """
 
 import json

@@ -35,7 +35,7 @@ class Walk:
     folder: Path
     """Where they run."""
     inside: int = 0
-    """The process whose mounts they see; 0 for those of the test."""
+    """Process id whose mount namespace the commands use; 0 for the namespace of the test."""
     environment: dict[str, str] = field(default_factory=dict)
     """Further variables of theirs."""
 

@@ -122,7 +122,7 @@ def refused(cls: PodClass, session: Session, columns: Columns) -> Codes:
 
 
 def _refuse(codes: Codes, where: Mask, code: int) -> None:
-    """Write the refusal code of this cause for those of the nodes that have no code yet."""
+    """Write the refusal code of this cause for the given nodes that have no code yet."""
     codes[where & (codes == 0)] = code
 
 

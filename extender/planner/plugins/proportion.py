@@ -265,7 +265,7 @@ class QueueShares:
         return True
 
     def _rules_now(self) -> ReclaimRules:
-        """Return the reclaim rules for the current allocations, including those of trials."""
+        """Return the reclaim rules for the current allocations, including the allocations of trials."""
         known = self.allocations
         return ReclaimRules(self.tree, self.fair, known.allocated, known.fixed, self._plugin.multiplier)
 

@@ -11,7 +11,7 @@ SHOWN_CHARS = 300
 excluded = Sentence("set-aside", "{why}")
 composite = (
     "the gang is part of CompositePodGroup {parent}, whose groups belong together, but Muster plans each PodGroup "
-    "alone: its pods would not start together with those of the other groups. Make one PodGroup of all their pods "
+    "alone: its pods would not start together with the pods of the other groups. Make one PodGroup of all their pods "
     "(one of scheduling.volcano.sh has sub-groups: subGroupPolicy), or leave them to another scheduler"
 ).format
 composite_missing = "the gang is part of CompositePodGroup {parent}, which does not exist or cannot be read".format

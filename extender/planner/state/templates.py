@@ -39,7 +39,7 @@ class Template:
     task: TaskSpec
     namespace: str
     labels: dict[str, str]
-    """Labels of every pod of the task: those of the template and those that the controller adds."""
+    """Labels of every pod of the task: the labels of its template, and the labels that the controller adds."""
     cls: PodClass
     other_gates: tuple[str, ...] = ()
     claims: tuple[ClaimRef, ...] = ()

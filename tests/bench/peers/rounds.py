@@ -24,7 +24,7 @@ _PART_S = 0.1
 
 
 class Rounds:
-    """Measurements in turns; what is wrong with one peer is noted and does not end those of the others."""
+    """Measurements of peers in turns. A failure of one peer is noted, and the other peers continue."""
 
     def __init__(self, peers: Sequence[Peer], shapes: Mapping[str, Shape], folder: Path) -> None:
         self.peers = list(peers)

@@ -36,4 +36,4 @@ SHAPES = {
     "1x10000": Shape(1, 10_000, 1_000),
     "10000x1": Shape(10_000, 1, 1_000),
 }
-"""All shapes: Muster's own, then those of the public kube-scheduling-perf, by the names of the option `--shapes`."""
+"""Muster's own shapes, then the shapes of the public kube-scheduling-perf, by the names of the option `--shapes`."""

@@ -1,7 +1,7 @@
 """Volcano: its own scheduler and controllers, with the limits of their clients lifted, and as its chart has them.
 
 Its webhooks do not run: Jobs are complete as they are submitted, and its tuning guide counts webhooks among the costs.
-Volcano builds with a newer state of volcano.sh/apis than is published; what is missing there is one constant.
+Volcano needs a constant of volcano.sh/apis that the published module does not have.
 """
 
 import re
