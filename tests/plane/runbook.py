@@ -1,6 +1,7 @@
-"""The commands of docs/runbook.md, section by section, and the failures that they are for."""
+"""The commands of the runbook in docs/operations.md, failure by failure, and a runner for them."""
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -13,15 +14,23 @@ from documentation import commands, text_of
 
 from musterctl.plane.plane import Plane
 
-PAGE: Final = "runbook.md"
+PAGE: Final = "operations.md"
+_RUNBOOK: Final = re.compile(r"^## Runbook\n.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 _PATIENCE_S: Final = 300
 Instead = Callable[[], object] | str
 
 
+def without_runbook(text: str) -> str:
+    """The rest of the page; its runbook is for failures, which tests/plane/test_runbook.py causes."""
+    return _RUNBOOK.sub("", text)
+
+
 def sections() -> dict[str, list[str]]:
-    """The commands of the page, by the heading above them."""
+    """The commands of the runbook, by the heading above them."""
     found: dict[str, list[str]] = {}
-    for part in text_of(PAGE).split("\n## ")[1:]:
+    runbook = _RUNBOOK.search(text_of(PAGE))
+    assert runbook, f"{PAGE} has no section Runbook"
+    for part in runbook[0].split("\n### ")[1:]:
         heading, _, text = part.partition("\n")
         found[heading] = [each.text for each in commands(text)]
     return found

@@ -12,12 +12,12 @@ from threading import Timer
 from typing import Final
 
 import pytest
-import runbook
 import yaml
 from docs_pages import PAGES, Page
 from documentation import PAGES as FILES
 from documentation import REPOSITORY, commands, documents, text_of
 from planes import PLANES
+from runbook import without_runbook
 
 from extender.planner.api import defaults
 from muster.kube.client import Client
@@ -207,7 +207,7 @@ def shell(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config)
 
 
 def _ordered() -> list[str]:
-    own = [page for page in FILES if page not in {*PAGES, runbook.PAGE} and commands(text_of(page))]
+    own = [page for page in FILES if page not in PAGES and commands(text_of(page))]
     named = list(PAGES)
     place = named.index("install.md")
     return [*named[:place], *own, *named[place:]]
@@ -219,7 +219,7 @@ def test_each_command_of_a_page(name: str, shell: Shell) -> None:
     page = PAGES.get(name, Page())
     for line in page.setup:
         shell.run(line, chart=page.chart)
-    for _, command in commands(text_of(name)):
+    for _, command in commands(without_runbook(text_of(name))):
         if among(command, NOT_RUN) or command == END:
             continue
         chart = page.chart or command.startswith("helm ")

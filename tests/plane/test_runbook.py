@@ -1,4 +1,4 @@
-"""Each failure of docs/runbook.md is caused, and ended by the commands of the page; what it says is lost is all."""
+"""Each failure of the runbook in docs/operations.md is caused, and ended by its commands; nothing else is lost."""
 
 import json
 import signal
