@@ -1,4 +1,4 @@
-"""The whole controller: caches, which run in every replica, and handlers and workers, which run only in the leader."""
+"""All parts of the controller process: caches run in every replica; handlers and workers run only in the leader."""
 
 import threading
 import time
@@ -32,10 +32,11 @@ from muster.runtime.train_job import Target
 class Controller:
     """All controllers for one API server.
 
-    `workers` is the number of threads that process Jobs. `at_once` limits the concurrent calls for pods, and `gather_s`
-    delays passes after pod events. `shipped` are the objects that the installation applies, and `lease` gets the Events
-    about refused ones. `authorities` are the CA certificates that trainers trust. With `network_policies`, TrainJobs
-    get a NetworkPolicy by default. With `native_groups`, gangs are also published as native PodGroups.
+    `workers` is the number of threads that process Jobs. `at_once` limits the concurrent calls that create and delete
+    pods, and `gather_s` delays passes after pod events. `shipped` are the objects that the installation applies, and
+    `lease` gets the Events about refused objects. `authorities` are the CA certificates that trainers trust. With
+    `network_policies`, TrainJobs get a NetworkPolicy by default. With `native_groups`, gangs are also published as
+    native PodGroups.
     """
 
     def __init__(
@@ -127,7 +128,7 @@ class Controller:
         return all(reflector.wait_synced(max(0.0, end - time.monotonic())) for reflector in self.reflectors.values())
 
     def lead(self, may_act: Callable[[], bool]) -> None:
-        """Start the workers. They process every existing object first, and call `may_act` before each pass."""
+        """Start the workers. The workers process every existing object first, and call `may_act` before each pass."""
         self.take_over(may_act)
         for worker in self.workers:
             worker.start()

@@ -1,9 +1,10 @@
-"""The controller of the Secret with the certificates and of the caBundles that trust them; `certs.rotation` decides.
+"""The controller of the Secret with Muster's certificates, and of the webhooks' caBundles; `certs.rotation` decides.
 
-Each pass only uses the caches, and each write names the version of the object that was read. If another client or
-process has written in the meantime, the write fails and the pass is repeated. The process may be killed at any time.
+Each pass reads objects only from the caches, and each write names the version of the object that was read. If another
+client or process has written in the meantime, the write fails and the pass is repeated. The process may be killed at
+any time: the next pass continues.
 
-Keys are never logged or shown, and a Secret of another issuer is never written.
+Private keys are never logged or shown, and a Secret of another issuer is never written.
 """
 
 import time
@@ -42,7 +43,7 @@ log = structlog.get_logger(__name__)
 _KEY = "certificates"
 _SOON_S = 1.0
 _FIRST_S = 5.0
-"""Time that the startup waits for the (small) caches of certificates before it continues without them."""
+"""Maximum time, in seconds, for which the startup of the process waits for the (small) caches of certificates."""
 _Configuration = tuple[Resource[WebhookConfiguration], WebhookConfiguration]
 _Bundles = Mapping[str, list[tuple[Certificate, ...]]]
 """Maps the name of each webhook configuration to the caBundles of its webhooks."""
@@ -73,7 +74,7 @@ class CertificateOptions:
     wanted: tuple[WantedCertificate, ...]
     terms: Terms
     trusted: tuple[Certificate, ...] = ()
-    """Additional authorities for the caBundles."""
+    """Additional certificate authorities for the caBundles."""
 
 
 class Keeper(KeyController):
@@ -110,10 +111,10 @@ class Keeper(KeyController):
             reflector.start()
 
     def make_first(self) -> None:
-        """Create a missing Secret, in any replica, because the webhook's pods cannot start without it.
+        """Create a missing Secret, in any replica, because the webhook's pods cannot start without the Secret.
 
-        The leader creates all other objects. If several replicas try, only one succeeds, because the name of an object
-        is unique in the API server.
+        The leader creates all other objects. If several replicas try to create the Secret, only one succeeds, because
+        names are unique in the API server.
         """
         if self._options.issuer != "own":
             return
@@ -188,7 +189,7 @@ class Keeper(KeyController):
         return read(secret.data or {}, meta.labels, meta.annotations, self._leaves)
 
     def _see(self, content: Content | None, bundles: _Bundles) -> Situation:
-        """Record the current certificates and caBundles; return the time for which this process has observed each."""
+        """Record the current certificates and caBundles; return for how long this process has observed each of them."""
         now_s = self._kit.monotonic_s()
         held = [{each.fingerprint for each in bundle} for webhooks in bundles.values() for bundle in webhooks]
         leaves = [pair.certificate.fingerprint for pair in content.leaves.values()] if content else []
@@ -206,7 +207,7 @@ class Keeper(KeyController):
     ) -> bool | APIError:
         """Write the caBundles of a webhook configuration; return True if they changed.
 
-        A failure is returned and not raised, so that the renewal of certificates continues.
+        An API error is returned and not raised, so that the renewal of certificates continues.
         """
         changed = []
         for webhook in found.webhooks or ():
@@ -228,7 +229,7 @@ class Keeper(KeyController):
     def _write_certificates(
         self, secret: CertificateSecret | None, content: Content | None, bundles: _Bundles, at: Situation
     ) -> bool:
-        """Carry out all steps of the rotation that are due in one write; return False if no step is due."""
+        """Carry out, in one write, all steps of the rotation that are due; return False if no step is due."""
         after, steps = all_steps(content, [bundle for webhooks in bundles.values() for bundle in webhooks], at)
         if after is None or not steps:
             return False
@@ -241,7 +242,7 @@ class Keeper(KeyController):
         return True
 
     def _store(self, secret: CertificateSecret | None, content: Content) -> CertificateSecret:
-        """Create the Secret, or patch the version that was read; raise Conflict if the object has changed."""
+        """Create the Secret, or patch the version that was read; raise Conflict if the Secret has changed."""
         data = {name: b64encode(value).decode() if value else None for name, value in data_of(content).items()}
         metadata: dict[str, Any] = {"labels": {names.MANAGED_BY: names.MANAGER}, "annotations": annotations_of(content)}
         if secret:
@@ -258,7 +259,7 @@ class Keeper(KeyController):
     def _complain(
         self, secret: CertificateSecret | None, content: Content | None, bundles: _Bundles, now_s: float
     ) -> None:
-        """Report each problem once, not in every pass while it lasts."""
+        """Report each problem with the certificates once, not in every pass."""
         own = self._options.issuer == "own"
         found = problems(content, bundles, now_s=now_s, leaves=self._leaves, managed=own)
         PROBLEMS.set(len(found))

@@ -1,4 +1,4 @@
-"""Building blocks of controllers: a worker over keys, caches, handlers, own writes, Events and clocks."""
+"""Base classes of controllers, with their work queue, caches, handlers, written objects, Events and clocks."""
 
 import time
 from abc import ABC, abstractmethod
@@ -21,7 +21,7 @@ T = TypeVar("T", bound=Object)
 
 @dataclass(frozen=True, slots=True)
 class Kit:
-    """The API server, Events and clocks, shared by all controllers of a process."""
+    """The client of the API server, the writer of Events, and the clocks, which all controllers of a process share."""
 
     client: Client
     recorder: EventWriter
@@ -30,34 +30,34 @@ class Kit:
 
 
 class Handled(Protocol):
-    """A cache that reports each change of its objects to handlers."""
+    """A cache that calls handlers with each change of its objects."""
 
     def add_handler(self, handler: Handler[Any]) -> None:
         """Register the handler, which is called with each change."""
 
 
 class KeyController(ABC):
-    """A controller whose worker runs passes over keys of objects; the passes over one key never overlap."""
+    """A controller whose worker runs a pass for each queued key; passes for the same key never overlap."""
 
     def __init__(self, kit: Kit, name: str, *, threads: int = 1) -> None:
         self._kit, self._client, self._recorder, self._wall_s = kit, kit.client, kit.recorder, kit.wall_s
         self.worker = Worker(name, self.process, threads=threads, monotonic_s=kit.monotonic_s)
         self.reflectors: dict[str, Reflector[Any]] = {}
-        """The controller's own caches, by the names that health checks report."""
+        """The controller's own caches, keyed by the names that health checks report."""
         self.handlers: list[tuple[Handled, Handler[Any]]] = []
-        """Handlers of changes in the controller's own caches and in shared caches; only called while this process is
-        the leader."""
+        """Handlers of changes, each with its cache: an own or a shared cache. Handlers are called only while this
+        process is the leader."""
 
     @abstractmethod
     def process(self, key: str) -> None:
-        """Run one pass over one key."""
+        """Run one pass for one key."""
 
     def replay(self) -> None:  # noqa: B027 - most have none
-        """Queue additional keys when this process becomes the leader: keys that have no object in a cache."""
+        """Queue keys that have no object in a cache, when this process becomes the leader."""
 
 
 class KindController(KeyController, Generic[T]):
-    """The controller of one kind, with the kind's cache and its last written objects."""
+    """The controller of one kind of objects, with a cache of the kind and the objects that this process wrote last."""
 
     def __init__(self, kit: Kit, name: str, resource: Resource[T], cache: Reflector[T], *, threads: int = 1) -> None:
         super().__init__(kit, name, threads=threads)
@@ -71,7 +71,7 @@ class KindController(KeyController, Generic[T]):
         return self._written.newest(key, self.cache.store.get(key))
 
     def patched(self, obj: T, patch: Mapping[str, Any]) -> T:
-        """Write this merge patch of the status, unless it is empty; return the resulting object.
+        """Write this merge patch of the object's status, unless the patch is empty; return the resulting object.
 
         Raise Conflict if the object has changed.
         """
@@ -87,7 +87,7 @@ class KindController(KeyController, Generic[T]):
         return meta.uid, meta.generation, meta.deletion_timestamp
 
     def _seen(self, old: T | None, new: T | None) -> None:
-        """Queue a deleted object, or one in which a field that affects a pass has changed."""
+        """Queue an object that was created or deleted, or in which a field that affects a pass has changed."""
         self._written.seen(old, new)
         changed = new or old
         if changed and (old is None or new is None or self._relevant_fields(old) != self._relevant_fields(new)):

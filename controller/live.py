@@ -15,7 +15,7 @@ Known = TypeVar("Known", bound=Object)
 
 
 def get_or_none(client: Client, resource: Resource[T], name: str, namespace: str | None) -> T | None:
-    """Return the object of this name, or None if there is none."""
+    """Return the object with this name, or None if it does not exist."""
     try:
         return client.get(resource, name, namespace or None)
     except NotFound:
@@ -23,7 +23,7 @@ def get_or_none(client: Client, resource: Resource[T], name: str, namespace: str
 
 
 def find_or_make(client: Client, resource: Resource[T], wanted: Any) -> tuple[T, bool]:
-    """Create an object from JSON or a Struct; return it or the existing one, and True if it is new."""
+    """Create an object from JSON or a Struct; return the new or the existing object, and True if it is new."""
     meta = convert(wanted["metadata"], ObjectMeta) if isinstance(wanted, Mapping) else wanted.metadata
     try:
         return client.create(resource, wanted), True
@@ -77,7 +77,7 @@ def write_status(client: Client, resource: Resource[Known], known: Known, patch:
 
 
 def controller_key(meta: ObjectMeta, resource: Resource[Any]) -> str | None:
-    """Return the key of an object's controlling owner if it has this kind; otherwise None."""
+    """Return the key of an object's controlling owner if the owner has this kind; otherwise None."""
     owner = meta.controller
     if owner is None or (owner.kind, owner.api_version) != (resource.kind, resource.api_version):
         return None
@@ -90,5 +90,5 @@ def owned_by(meta: ObjectMeta, uid: str) -> bool:
 
 
 def owner_text(meta: ObjectMeta) -> str:
-    """Return a phrase about the controller of an object, such as `belongs to Job train`; `has no owner` without one."""
+    """Return a phrase about the owner of an object, such as `belongs to Job train` or `has no owner`."""
     return f"belongs to {meta.controller.kind} {meta.controller.name}" if meta.controller else "has no owner"

@@ -1,4 +1,4 @@
-"""The controller process, which exits with code 0 on request, and with 1 when it loses its lease."""
+"""The controller process, which exits with code 0 after SIGTERM, and with code 1 when it loses its lease."""
 
 import os
 import signal
@@ -68,7 +68,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 class ControllerProcess:
-    """The controller with its lease and its status port."""
+    """The controller process, with its lease and its status port."""
 
     def __init__(
         self,
@@ -122,7 +122,7 @@ class ControllerProcess:
         self._status = StatusServer(settings.status_port, health, host=options.status_host, debug=debug)
 
     def run(self) -> int:
-        """Run until a signal ends it, or until the lease is lost."""
+        """Run until a signal arrives, or until the lease is lost."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda _number, _frame: self._news.put(ThreadEvents.END))
         background_loop().call_soon_threadsafe(self._lag.follow)
@@ -174,7 +174,10 @@ def _report_server(client: Client, options: ControllerOptions) -> ReportServer |
 
 
 def authorities_of(file: str) -> tuple[Certificate, ...]:
-    """Return the authorities in a file (PEM); none without a file. Raise a ValueError if it contains none."""
+    """Return the certificate authorities in a file (PEM); an empty tuple if no file is given.
+
+    Raise ValueError if the file contains no certificate.
+    """
     try:
         found = read_bundle(Path(file).read_bytes()) if file else ()
     except OSError as error:
@@ -185,9 +188,9 @@ def authorities_of(file: str) -> tuple[Certificate, ...]:
 
 
 def certificates_of(settings: ControllerSettings, trusted: tuple[Certificate, ...] = ()) -> CertificateOptions | None:
-    """Return the options of certificates from valid settings; `trusted` are additional authorities for the caBundles.
+    """Return the certificate options from valid settings; `trusted` are additional authorities for the caBundles.
 
-    Return None if no Secret is set, because another issuer then provides the certificates.
+    Return None if the settings name no Secret, because certificates are then provided as files.
     """
     if not settings.cert_secret:
         return None

@@ -21,7 +21,7 @@ _LONGEST_S: Final = 100 * 365 * 86400.0
 
 
 class ControllerSettings(Settings, frozen=True, kw_only=True):
-    """The settings of the controller, the same for all its pods."""
+    """The settings of the controller, which are the same for all its pods."""
 
     KIND: ClassVar[str] = "ControllerConfiguration"
 
@@ -37,8 +37,8 @@ class ControllerSettings(Settings, frozen=True, kw_only=True):
     lease_duration_s: Annotated[float, Meta(ge=1, le=3600)] = field(name="leaseDuration", default=15.0)
     """Seconds until a dead leader is replaced. A leader gives up after two thirds of this time without a renewal."""
     shipped: str | None = None
-    """Folder with queues and runtimes (YAML files) to apply; objects that users have changed are kept. If None, the
-    controller applies none.
+    """Folder with queues and runtimes (YAML files) to apply; objects that users have changed are kept. If no folder is
+    given, the controller applies no objects.
     """
     report_port: Port = 0
     """HTTPS port where trainers report their progress; 0 disables reports. A report port requires `reportUrl`,
@@ -51,40 +51,41 @@ class ControllerSettings(Settings, frozen=True, kw_only=True):
     report_key_file: str = ""
     """Private key (PEM) of the report port's certificate."""
     report_ca_file: str = ""
-    """Authorities (PEM) of the report port's certificate, which pods receive. Changes of the file take effect at once;
-    TrainJobs wait until the file exists."""
+    """File with the certificate authorities (PEM) of the report port's certificate, which pods receive. Changes of the
+    file take effect at once; TrainJobs wait until the file exists."""
     cert_secret: str = ""
     """Secret with the webhook's certificates, in the namespace of the Lease (docs/certificates.md). With a report port,
-    the Secret also contains the certificate of the status server (reports.crt, reports.key). If empty, certificates are
-    provided as files."""
+    the Secret also contains the certificate of the status server (reports.crt, reports.key). If no Secret is named, the
+    certificates must be provided as files."""
     cert_issuer: Literal["own", "external"] = "own"
     """Issuer of the certificates in `certSecret`: the controller, or an external issuer such as cert-manager, which the
     controller monitors.
     """
     cert_ca_file: str = ""
-    """Additional authorities (PEM) for the caBundles, e.g. the next one before a change of the issuer. If empty, there
-    are none.
+    """File with additional certificate authorities (PEM) for the caBundles, e.g. the next authority before a change of
+    the issuer. If no file is given, the caBundles contain no additional authorities.
     """
     cert_dns_name: tuple[str, ...] = ()
-    """Host names or addresses of the webhook, as in the webhook configurations. If this setting changes, a new
+    """Host names or addresses of the webhook, as in the webhook configurations. If these names change, a new
     certificate is issued."""
     web_dns_name: tuple[str, ...] = ()
-    """Host names or addresses of the web page (docs/web.md). If set, the Secret also contains its certificate (web.crt,
-    web.key)."""
+    """Host names or addresses of the web page (docs/web.md). If names are given, the Secret also contains the web
+    page's certificate (web.crt, web.key)."""
     cert_lifetime: str = "2160h"
-    """Lifetime of a certificate. A certificate is renewed after two thirds of this time, so the last third is left to
-    fix problems with the renewal.
+    """Lifetime of a certificate. A certificate is renewed after two thirds of its lifetime, so that problems with the
+    renewal can be fixed in the last third.
     """
     cert_authority_lifetime: str = "8760h"
-    """Lifetime of an authority, which is replaced after two thirds of this time."""
+    """Lifetime of a certificate authority, which is replaced after two thirds of its lifetime."""
     train_jobs_as: Literal["Job", "JobSet"] = "Job"
     """Kind that the controller creates for TrainJobs: Volcano Jobs, or a JobSet if its CRD and controller are
     installed. The webhook must have the same value."""
     train_job_network_policies: bool = True
     """Whether a NetworkPolicy blocks traffic from other pods to the pods of TrainJobs (Kubeflow Trainer creates none).
-    The annotation muster.dev/network-policy of a TrainJob or its runtime takes precedence. No effect with JobSets."""
+    The annotation muster.dev/network-policy of a TrainJob or its runtime takes precedence. The setting has no effect on
+    TrainJobs that run as JobSets."""
     accelerators: tuple[str, ...] = ()
-    """Additional resources that count devices, with the same value as for the webhook (docs/frameworks.md)."""
+    """Additional resources that count devices (docs/frameworks.md). The webhook must have the same value."""
     native_pod_groups: bool = True
     """Whether to publish gangs as native PodGroups (scheduling.k8s.io), if the API server serves this kind, and to name
     them in pods of Volcano Jobs (docs/native-podgroups.md). Preemption in other profiles then evicts a gang as a whole
@@ -92,8 +93,8 @@ class ControllerSettings(Settings, frozen=True, kw_only=True):
     schedules other pods."""
     traces_endpoint: str = ""
     """URL of a collector for OTLP over HTTP, e.g. http://collector.observability.svc:4318, which gets a trace for each
-    gang (docs/operations.md). Requires `muster[tracing]`. If empty, the variable OTEL_EXPORTER_OTLP_ENDPOINT is used;
-    without it, there are no traces."""
+    gang (docs/operations.md). Requires `muster[tracing]`. If no URL is given, the variable OTEL_EXPORTER_OTLP_ENDPOINT
+    is used; without this variable, no traces are sent."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """Lowest level that is logged, as JSON on standard error."""
 

@@ -1,7 +1,7 @@
 """Queues and runtimes that an installation ships: each leader applies them once, and keeps the changes of users.
 
-During the installation of the chart, the kinds and the webhook do not exist yet, so the leader retries until the
-objects are accepted.
+During the installation of the chart, the kinds and the webhook do not exist yet, so the leader retries until the API
+server accepts the objects.
 """
 
 from collections.abc import Iterable, Mapping
@@ -54,7 +54,7 @@ def read_folder(folder: Path) -> list[Manifest]:
 
 
 def _mistake(document: Any) -> str:
-    """Return the error of an object that cannot be shipped; "" for a valid object."""
+    """Return the reason why an object cannot be shipped; "" for a valid object."""
     if not isinstance(document, dict):
         return "each document should be an object"
     kind = (document.get("apiVersion"), document.get("kind"))
@@ -66,7 +66,10 @@ def _mistake(document: Any) -> str:
 
 
 class Shipped(KeyController):
-    """A worker over the shipped objects, by kind and name. Refused objects are reported as Events of the Lease."""
+    """The worker that applies the shipped objects; its keys consist of kind and name.
+
+    Refused objects are reported in Events about the Lease.
+    """
 
     def __init__(self, kit: Kit, manifests: Iterable[Manifest], lease: Lease | None = None) -> None:
         super().__init__(kit, "shipped")

@@ -1,11 +1,11 @@
-"""Threads that run passes over the keys of a queue, and repeat a failed pass later.
+"""Worker threads that run a pass for each key in a queue, and repeat failed passes later.
 
-Namespaces alternate: the work of one tenant delays the others by one pass at most. A long pass calls
-`queue.others_wait` in between, and leaves the rest for a later pass.
+The queue alternates between namespaces, so that the work of one tenant delays other tenants by at most one pass. A long
+pass checks `queue.others_wait` in between, and leaves the rest of its work for a later pass.
 
-If a webhook does not answer, a single key is retried; all other keys wait until this key succeeds, and the wait is
-logged once. During installation, for example, Muster's own webhook waits for the certificate that the controller
-creates.
+If a webhook does not answer, only one of the affected keys is retried; the others wait until this key succeeds. The
+wait is logged once. During installation, for example, Muster's own webhook waits for the certificate that the
+controller creates.
 """
 
 import threading
@@ -33,7 +33,8 @@ RECONCILE_SECONDS = Histogram(
 )
 _MAX_DELAY_S = 30.0
 START_S: Final = 120.0
-"""Time since the start of the process, or of a wait, after which the wait for a webhook is logged as a warning."""
+"""Time in seconds after which the wait for a webhook is logged as a warning. It counts from the start of the process or
+of the wait."""
 _SHARE: Final = 0.25
 _SHORTEST_S: Final = 0.5
 _LONGEST_S: Final = 30.0
@@ -41,18 +42,18 @@ _LONGEST_S: Final = 30.0
 
 @dataclass(slots=True)
 class _Wait:
-    """The keys that wait for one webhook."""
+    """The keys whose passes failed because one webhook did not answer."""
 
     since_s: float
     first: str
-    """The single key that is retried."""
+    """The only key that is retried."""
     warned: bool
     keys: dict[str, None] = field(default_factory=dict)
-    """The other waiting keys, in the order of arrival."""
+    """All waiting keys, in the order of arrival."""
 
 
 class Unanswered:
-    """The keys of one worker that wait for webhooks to respond. Thread-safe."""
+    """The keys of one worker whose passes wait for webhooks to respond. Thread-safe."""
 
     def __init__(self, controller: str, monotonic_s: Callable[[], float] = time.monotonic) -> None:
         self._controller = controller
@@ -64,7 +65,7 @@ class Unanswered:
     def failed(self, key: str, error: Exception) -> float | None:
         """Record a failed pass; return the seconds until its retry, or None if no webhook caused the failure.
 
-        Return 0 for a key that waits for the success of the retried key; `passed` then returns the waiting key.
+        For any key except the retried key, return 0: `passed` returns these keys once the retried key succeeds.
         """
         webhook = silent_webhook(error) if isinstance(error, APIError) else ""
         if not webhook:
@@ -84,7 +85,7 @@ class Unanswered:
             return min(max((now_s - wait.since_s) * _SHARE, _SHORTEST_S), _LONGEST_S)
 
     def passed(self, key: str) -> list[str]:
-        """Record a pass that no missing webhook stopped; return the waiting keys, which can now run."""
+        """Record a pass for which all webhooks answered; return the waiting keys, which can be retried now."""
         if not self._waits:
             return []
         freed: list[str] = []
@@ -104,14 +105,14 @@ class Unanswered:
 
 
 class Retry(Exception):  # noqa: N818 - no defect: something outside has to change first
-    """Error that ends an incomplete pass; the message is the reason. The pass is retried after growing delays."""
+    """Error that ends an incomplete pass, which is then retried after growing delays. The message is the reason."""
 
 
 class Worker:
-    """A work queue with threads that call `process` with each key, never twice at once for the same key.
+    """A work queue with threads that call `process` with each key; calls with the same key never overlap.
 
-    If a webhook does not answer, a single key is retried (`Unanswered`). `may_act` is called before each pass, because
-    a process may have lost its lease while it was suspended.
+    If a webhook does not answer, only one of the affected keys is retried (`Unanswered`). `may_act` is called before
+    each pass, because the process may have lost its lease while it was suspended.
     """
 
     def __init__(
@@ -132,12 +133,12 @@ class Worker:
         self._threads = [threading.Thread(target=self._run, name=each, daemon=True) for each in names]
 
     def start(self) -> None:
-        """Start the threads, which begin with the keys that were added before."""
+        """Start the threads, which also process keys that were added before."""
         for thread in self._threads:
             thread.start()
 
     def stop(self, timeout_s: float = 5.0) -> None:
-        """Wait until the running passes have finished, and end the threads."""
+        """Wait until the running passes have ended, and stop the threads."""
         self.queue.shut_down()
         for thread in self._threads:
             if thread.is_alive():

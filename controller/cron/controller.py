@@ -43,7 +43,7 @@ class CronJobs(KindController[CronJob]):
                 self.worker.queue.add(key)
 
     def process(self, key: str) -> None:
-        """Run one pass. A suspended or terminating CronJob creates no Jobs."""
+        """Run one pass. No Jobs are created for a suspended or terminating CronJob."""
         cron_job = self.newest(key)
         if cron_job is None or cron_job.metadata.deletion_timestamp:
             return

@@ -1,7 +1,8 @@
-"""Decisions about a CronJob: the due Job, the Jobs to delete, and the status. No I/O, no clock.
+"""Decisions about a CronJob: the due Job, the Jobs to delete, and the status.
 
-If scheduled times were missed, a Job is created only for the latest time, unless that time is longer ago than
-`startingDeadlineSeconds`. While a running Job prevents the next Job, the scheduled time of the next Job stays due.
+The functions do no I/O and read no clock. If scheduled times were missed, a Job is created only for the latest time,
+unless this time is more than `startingDeadlineSeconds` ago. While a running Job prevents the next Job, the scheduled
+time of the next Job stays due.
 """
 
 from collections.abc import Sequence
@@ -29,7 +30,7 @@ def start_s(cron_job: CronJob) -> float:
 
 
 def due_s(cron_job: CronJob, schedule: Schedule, now_s: float) -> float | None:
-    """Return the latest scheduled time for which a Job must still be created; None if there is none."""
+    """Return the latest scheduled time for which a Job must still be created, or None."""
     start, deadline_s = start_s(cron_job), cron_job.spec.starting_deadline_seconds
     last_s = readable_time(cron_job.status.last_schedule_time)
     since_s = start if last_s is None else last_s
@@ -44,7 +45,7 @@ def active(jobs: Sequence[Job]) -> list[Job]:
 
 
 def outdated(cron_job: CronJob, jobs: Sequence[Job]) -> list[Job]:
-    """Return the oldest ended Jobs beyond the history limits."""
+    """Return the oldest of the ended Jobs, as many as exceed the history limits."""
     spec = cron_job.spec
     won = [job for job in jobs if job.status.state.phase == "Completed"]
     lost = [job for job in jobs if job.status.state.phase in FINISHED - {"Completed"}]
@@ -59,7 +60,7 @@ def _oldest(jobs: list[Job], kept: int) -> list[Job]:
 
 
 def status_of(cron_job: CronJob, jobs: Sequence[Job], made_for_s: float | None = None) -> CronJobStatus:
-    """Return the CronJob's status after the Job for this scheduled time was created."""
+    """Return the CronJob's status; `made_for_s` is the scheduled time of a Job that was just created, if any."""
     ends = [job.status.state.last_transition_time for job in jobs if job.status.state.phase == "Completed"]
     known = cron_job.status.last_successful_time
     latest = max((end for end in (known, *ends) if end), key=lambda end: readable_time(end) or 0.0, default=None)

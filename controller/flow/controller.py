@@ -36,24 +36,24 @@ BELIEVED_S = 30.0
 BLOCKED_S = 10.0
 """Time until the next attempt for a JobFlow whose next Job could not be created."""
 _SHOWN = 3
-"""Maximum number of errors in an event of a JobFlow."""
+"""Maximum number of errors that one Event of a JobFlow lists."""
 FIRST_S = 2.0
-"""Age from which a JobFlow without Jobs gets a status.
+"""Age, in seconds, from which a JobFlow without Jobs gets a status.
 
 A client may still update its new object, and an earlier write, even of the status, would cause a conflict. Creation
 timestamps have a resolution of one second."""
 JOBS_S = 0.1
-"""Delay of the pass after a change of a Job, so that one pass handles the changes of all Jobs of a JobFlow."""
+"""Delay between a change of a Job and the pass, so that one pass handles the changes of all Jobs of a JobFlow."""
 LISTS_S = 1.0
-"""Delay of the pass over a JobTemplate: its list is written once for many Jobs."""
+"""Delay of the pass over a JobTemplate, so that one write of its list covers many new Jobs."""
 STEP_INDEX = "step"
-"""Index of the store of JobFlows: `namespace/name` of the JobTemplates of their steps."""
+"""Index of the store of JobFlows: `namespace/name` of each JobTemplate that a step of the JobFlow uses."""
 
 
 def _steps(job_flow: JobFlow) -> list[str]:
     """Index a JobFlow by its JobTemplates.
 
-    A JobFlow with too many steps is not indexed, so that it cannot fill the memory.
+    A JobFlow with too many steps is not indexed, which limits the size of the index.
     """
     flows = job_flow.spec.flows
     return list({f"{job_flow.metadata.namespace}/{flow.name}" for flow in flows}) if len(flows) <= STEPS.value else []
@@ -109,7 +109,8 @@ class JobFlows(KindController[JobFlow]):
         self.handlers += [(templates, self._template_seen), (caches.jobs, self._job_seen)]
         self._made = OwnWrites[Job](kit.monotonic_s, BELIEVED_S)
         self._ended: dict[str, dict[str, Job]] = {}
-        """Jobs that had ended before their deletion, by JobFlow key and name, until the status contains them."""
+        """Maps the key of a JobFlow to deleted Jobs that had ended, by name, until the JobFlow's status contains
+        them."""
 
     def _job_seen(self, old: Job | None, new: Job | None) -> None:
         """Queue the JobFlow of a changed Job, if it has one."""
@@ -124,7 +125,10 @@ class JobFlows(KindController[JobFlow]):
             self.worker.queue.add_after(key, JOBS_S)
 
     def _is_step(self, key: str, job: Job) -> bool:
-        """Return True if a JobFlow owns the Job and has a step for it; any user may name any owner in a Job."""
+        """Return True if the JobFlow has a step for this Job, and owns the Job.
+
+        Any user can name any owner in a Job, so the owner's UID is compared.
+        """
         job_flow = self.cache.store.get(key)
         if job_flow is None or not owned_by(job.metadata, job_flow.metadata.uid):
             return False
@@ -134,7 +138,7 @@ class JobFlows(KindController[JobFlow]):
     def needs(self, job: Job) -> bool:
         """Return True while a Job's JobFlow has not recorded that the Job has ended.
 
-        If such a Job were deleted, its step would run again.
+        If an ended Job that is not recorded were deleted, its step would run again.
         """
         key = controller_key(job.metadata, JOB_FLOWS)
         job_flow = self.cache.store.get(key) if key else None
@@ -147,11 +151,17 @@ class JobFlows(KindController[JobFlow]):
                     self.worker.queue.add(job_flow.metadata.key)
 
     def _relevant_fields(self, obj: JobFlow) -> tuple[object, ...]:
-        """Return the fields that affect a pass, including the phase: Jobs may be deleted once the JobFlow has ended."""
+        """Return the fields of a JobFlow that affect a pass.
+
+        The phase is one of these fields, because Jobs may be deleted once the JobFlow has ended.
+        """
         return *super()._relevant_fields(obj), obj.status.state.phase
 
     def process(self, key: str) -> None:
-        """Run one pass. A terminating JobFlow creates no Jobs; its existing Jobs are deleted with it."""
+        """Run one pass.
+
+        No Jobs are created for a terminating JobFlow; its existing Jobs are deleted with the JobFlow.
+        """
         job_flow = self.newest(key)
         if job_flow is None:
             self._ended.pop(key, None)
@@ -186,12 +196,12 @@ class JobFlows(KindController[JobFlow]):
             self.patched(job_flow, difference(job_flow.status, replace(job_flow.status, state=state)))
 
     def _is_new(self, job_flow: JobFlow, jobs: Mapping[str, Job]) -> bool:
-        """Return True if a JobFlow is so new that its first status would only report that it waits."""
+        """Return True if a JobFlow was just created, and its status would only report that the JobFlow waits."""
         created = readable_time(job_flow.metadata.creation_timestamp) or 0.0
         return not (jobs or job_flow.status.state.phase) and self._wall_s() - created < FIRST_S
 
     def _jobs_of(self, job_flow: JobFlow) -> tuple[dict[str, Job], dict[str, Job]]:
-        """Return the existing Jobs of the steps, and Jobs of other owners that have a step's name."""
+        """Return the existing Jobs of a JobFlow's steps, and Jobs of other owners whose names conflict with steps."""
         own: dict[str, Job] = {}
         foreign: dict[str, Job] = {}
         for flow in job_flow.spec.flows:
@@ -202,7 +212,7 @@ class JobFlows(KindController[JobFlow]):
         return own, foreign
 
     def _write_flow_status(self, job_flow: JobFlow, status: JobFlowStatus) -> JobFlow:
-        """Write the status if it differs; return the JobFlow. Raise Conflict if the object has changed."""
+        """Write the status if it differs; return the JobFlow. Raise Conflict if the JobFlow has changed."""
         written = self.patched(job_flow, difference(job_flow.status, status))
         before, after = job_flow.status.state.phase, status.state.phase
         if before != after and after in {"Succeed", "Failed"}:
@@ -214,9 +224,9 @@ class JobFlows(KindController[JobFlow]):
         return written
 
     def _make_due(self, job_flow: JobFlow, flows: Sequence[Flow], foreign: Mapping[str, Job]) -> Sequence[str]:
-        """Create the Jobs of these steps; return the reasons of the first few failures.
+        """Create the Jobs of these steps of a JobFlow; return the reasons of the first few failures.
 
-        If a JobFlow of another namespace waits, stop early and continue in a later pass.
+        If a JobFlow of another namespace waits for its pass, stop early and continue in a later pass.
         """
         key, refusals, made = job_flow.metadata.key, list[str](), False
         for flow in flows:
@@ -233,7 +243,7 @@ class JobFlows(KindController[JobFlow]):
         return refusals[:_SHOWN]
 
     def _make(self, job_flow: JobFlow, flow: Flow, foreign: Job | None) -> str:
-        """Create the Job of a step; return the reason if it cannot be created now."""
+        """Create the Job of a step; if this is not possible now, return the reason."""
         meta = job_flow.metadata
         name = job_name(job_flow, flow.name)
         template = self._templates.get(f"{meta.namespace}/{flow.name}")

@@ -1,9 +1,9 @@
-"""Decisions about a JobFlow: the due Jobs, and the status. No I/O, no clock.
+"""Decisions about a JobFlow: the due Jobs, and the status. The functions do no I/O and read no clock.
 
-A Job that has ended still counts after its deletion, because the status of the JobFlow records it; otherwise a Job with
-a short time to live would run repeatedly. A Job that was deleted before its end is created again.
+A Job that has ended still counts after its deletion, because the status of the JobFlow records its end. Otherwise, a
+Job with a short time to live would run repeatedly. If a Job is deleted before its end, it is created again.
 
-The status stays small: histories are truncated, and counts of tasks are omitted when there are too many.
+The size of a JobFlow's status is limited: histories are truncated, and beyond a limit, tasks are not counted.
 """
 
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ from muster.volcano.flows import targets
 from muster.volcano.tasks import minimum
 
 Jobs = Mapping[str, Job]
-"""The Jobs of a JobFlow by step: existing ones, and deleted ones that had ended before."""
+"""Maps each step of a JobFlow to its Job: an existing Job, or a deleted Job that had ended before."""
 _LOST = frozenset({"Failed", "Terminated"})
 _BEGUN = frozenset({"Running", "Restarting", "Completing", "Completed", "Terminating"})
 _ONE_IS_ENOUGH = frozenset({"Failed", "Unknown"})
@@ -44,13 +44,13 @@ _LISTS: Final[Mapping[Phase, _Field]] = {
     "Failed": "failed_jobs",
 }
 LATEST: Final = 8
-"""Maximum number of phases in a Job's history."""
+"""Maximum number of phases in the history of a Job in the JobFlow's status."""
 MOST_TASKS: Final = 2_048
-"""Maximum number of tasks counted in one status; with the longest names it takes half a MiB."""
+"""Maximum number of tasks counted in one status; with the longest names, the counts take half a MiB."""
 
 
 def phases(job_flow: JobFlow, jobs: Jobs) -> dict[str, Phase]:
-    """Return, by step, the phase of each Job that was created and need not be created again."""
+    """Return a mapping from steps to the phases of their Jobs; without steps whose Job must be created."""
     past = {each.name: each.state for each in job_flow.status.job_status_list if each.state in FINISHED}
     found: dict[str, Phase] = {}
     for flow in job_flow.spec.flows:
@@ -89,7 +89,7 @@ def phase(job_flow: JobFlow, jobs: Jobs) -> FlowPhase:
 
 
 def due(job_flow: JobFlow, jobs: Jobs) -> list[Flow]:
-    """Return the steps whose Jobs must be created now; no steps if a Job has failed, or all Jobs have ended."""
+    """Return the steps whose Jobs must be created now; an empty list if a Job has failed or all Jobs have ended."""
     if phase(job_flow, jobs) not in {"Running", "Pending"}:
         return []
     known = phases(job_flow, jobs)
@@ -101,7 +101,7 @@ def due(job_flow: JobFlow, jobs: Jobs) -> list[Flow]:
 
 
 def _is_met(flow: Flow, state: Phase | None, job: Job | None) -> bool:
-    """Return True if steps that depend on this step may start: it is completed, or its tasks satisfy the probe."""
+    """Return True if a dependency of `flow` is met: its Job is completed, or its tasks satisfy the probe of `flow`."""
     probe = flow.depends_on.probe if flow.depends_on else None
     return state == "Completed" or bool(job and probe and _reached(job, probe.task_status_list))
 
@@ -119,7 +119,7 @@ def _reached(job: Job, wanted: list[TaskStatus]) -> bool:
 
 
 def status_of(job_flow: JobFlow, jobs: Jobs, present: frozenset[str], now: str) -> JobFlowStatus:
-    """Return the status; `present` are the steps whose Jobs still exist."""
+    """Return the status of the JobFlow; `present` are the steps whose Jobs still exist."""
     known = phases(job_flow, jobs)
     before = {each.name: each for each in job_flow.status.job_status_list}
     lists: dict[_Field, list[str]] = {}

@@ -1,12 +1,12 @@
-"""Publication of gangs as native PodGroups, if the API server serves the kind (docs/native-podgroups.md).
+"""Publication of gangs as native PodGroups, if the API server serves native PodGroups (docs/native-podgroups.md).
 
-kube-scheduler's preemption in the cluster's other profiles respects native PodGroups: with `disruptionMode.all`, all
-pods of a gang are evicted or none. Preemption finds the group by a pod's `spec.schedulingGroup`, which is immutable.
-Therefore, pods get `spec.schedulingGroup` at their creation, from admission or, for Volcano Jobs, from this process
-(`NativeGroupWorker.joins`).
+kube-scheduler's preemption in the cluster's other profiles respects native PodGroups: with `disruptionMode.all`,
+preemption evicts all pods of a gang or none. Preemption finds the native PodGroup of a pod by `spec.schedulingGroup`,
+which is immutable. Therefore, pods get `spec.schedulingGroup` at their creation, from admission or, for Volcano Jobs,
+from this process (`NativeGroupWorker.joins`).
 
 The native PodGroup has the name of Muster's PodGroup, which owns it, so both are deleted together. The planner does not
-read the published PodGroup.
+read native PodGroups.
 """
 
 import structlog
@@ -25,14 +25,14 @@ from muster.volcano.native import is_gang, native_of
 
 log = structlog.get_logger(__name__)
 REFUSED_S = 300.0
-"""Time until the next attempt to create a rejected native PodGroup, because its missing PriorityClass may exist by
+"""Time until the next attempt to create a rejected native PodGroup, because a missing PriorityClass may exist by
 then."""
 _CHECK = ""
-"""Work-queue key for the periodic check that the API server serves this kind."""
+"""Work-queue key for the periodic check that the API server serves native PodGroups."""
 
 
 class NativeGroupWorker(KeyController):
-    """A worker over `namespace/name` of PodGroups.
+    """The worker that publishes gangs; its keys are `namespace/name` of PodGroups.
 
     The worker is idle while the API server does not serve native PodGroups.
     """
@@ -49,7 +49,7 @@ class NativeGroupWorker(KeyController):
         return is_gang(group) and self._served()
 
     def replay(self) -> None:
-        """Queue the check whether the API server serves native PodGroups, so that a new leader checks this at once."""
+        """Queue the check whether the API server serves native PodGroups, for a new leader."""
         self._was_served = False
         self.worker.queue.add(_CHECK)
 
@@ -59,12 +59,12 @@ class NativeGroupWorker(KeyController):
             self.worker.queue.add(new.metadata.key)
 
     def _native_seen(self, old: NativePodGroup | None, new: NativePodGroup | None) -> None:
-        """Queue the gang of a deleted published PodGroup; if the gang exists, the PodGroup is published again."""
+        """Queue the gang of a deleted native PodGroup; if the gang still exists, it is published again."""
         if old and new is None and old.metadata.labels.get(names.MANAGED_BY) == names.MANAGER:
             self.worker.queue.add(old.metadata.key)
 
     def process(self, key: str) -> None:
-        """Run one pass over one gang, or check whether native PodGroups are served, and then publish all gangs."""
+        """Run one pass over one gang; with the key `_CHECK`, check whether native PodGroups are served."""
         if key == _CHECK:
             self._check_served()
             return
@@ -80,7 +80,10 @@ class NativeGroupWorker(KeyController):
             log.info("gang not published", group=key, why="the API server does not know the kind or the namespace")
 
     def _in_another_group(self, key: str) -> bool:
-        """Return True if pods of the gang name another native PodGroup, such as Kubernetes' own for a Job."""
+        """Return True if pods of the gang name another native PodGroup.
+
+        The Job controller of Kubernetes, for example, can create such a PodGroup for a Job.
+        """
         others = (pod.spec.scheduling_group for pod in self._pods.by_index(GROUP_INDEX, key))
         return any(other and other.pod_group_name != key.partition("/")[2] for other in others)
 
@@ -126,7 +129,7 @@ class NativeGroupWorker(KeyController):
 
 
 def _shown(group: PodGroup) -> tuple[int, bool]:
-    """Return the mutable facts of a gang that its native PodGroup shows."""
+    """Return the mutable fields of a gang that its native PodGroup also contains: its minimum, and whether it runs."""
     return group.spec.min_member, group.status.phase == "Running"
 
 

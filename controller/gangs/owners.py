@@ -14,7 +14,7 @@ from muster.workloads.table import gang_rules, row_of
 
 
 def group_owner(client: Client, group: PodGroup) -> tuple[Object | None, GangRules | None]:
-    """Return the owner of a PodGroup, and the rules for when the gang of such an owner has ended."""
+    """Return the owner of a PodGroup, and the rules that define when a gang of this owner's kind has ended."""
     ref = group.metadata.controller
     kind = row_of(ref)
     if kind is None or kind.world is None:
@@ -23,9 +23,9 @@ def group_owner(client: Client, group: PodGroup) -> tuple[Object | None, GangRul
 
 
 def pod_owner(client: Client, meta: ObjectMeta) -> Object | None:
-    """Return the controller of a pod or of its owner, with inherited labels and annotations.
+    """Return the controller of a pod or of a pod's owner, with inherited labels and annotations.
 
-    Return None if the controller was deleted or has no gang.
+    Return None if the controller was deleted or its pods form no gang.
     """
     kind = row_of(meta.controller)
     owner = controller_of(client, meta, kind.resource) if kind and kind.gang else None

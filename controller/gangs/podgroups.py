@@ -1,7 +1,7 @@
 """PodGroups for pods that use Muster's schedulers and name no PodGroup: one PodGroup per owner.
 
-Owners are not watched, because every change of a gang (scaling, a template update, the end) affects its pods. When the
-pods change, the owner is read, and the PodGroup is created, changed, completed or deleted.
+Owners are not watched, because every change of a gang (scaling, a template update, the end) affects its pods. When pods
+change, their the owner is read, and the PodGroup is created, changed, completed or deleted.
 """
 
 from contextlib import suppress
@@ -28,24 +28,25 @@ from muster.workloads.podgroup import group_to_make, in_the_queue_of, inherited,
 from muster.workloads.table import PLAIN_PREFIX, gang_of, gang_rules, group_name, row_of, world_of
 
 AGAIN_S = 0.5
-"""Delay of the pass after a change, so that one pass handles the changes of all pods of a gang."""
+"""Delay between a change of a pod and the pass, so that one pass handles the changes of all pods of a gang."""
 END_S = 5.0
 """Maximum time between two checks of a Job whose pods have all finished, until the Job itself has ended."""
 
 MISSING_S = 10.0
-"""Age of a pod from which its missing PodGroup is reported, because the PodGroup may be created slightly later."""
+"""Age, in seconds, from which a pod's missing PodGroup is reported: the PodGroup may be created slightly after the
+pod."""
 REFUSED_S = 5.0
 """Time until the next attempt to create or change a PodGroup that was rejected."""
 
 _WANTS_NONE = "the workload needs no pods: it is suspended, or scaled to 0"
 
 Fit = tuple[str, int, int, str]
-"""State of a gang's pods: UID, numbers of pods and of succeeded pods, and newest pod. Without a change of this state,
-the PodGroup is up to date."""
+"""State of a gang: the UID of the PodGroup, the numbers of pods and of succeeded pods, and the UID of the newest pod.
+While the state of the gang is the same, its PodGroup is up to date."""
 
 
 class PodGroups(KeyController):
-    """A worker over `namespace/name` of PodGroups."""
+    """The worker that creates and updates PodGroups; its keys are `namespace/name` of PodGroups."""
 
     def __init__(self, kit: Kit, caches: SharedCaches) -> None:
         super().__init__(kit, "podgroup")
@@ -55,7 +56,7 @@ class PodGroups(KeyController):
         """Maps a PodGroup to the UIDs of Jobs whose completions were lowered. The completions of a Job are lowered only
         once, because a user may raise them again."""
         self._deleted: dict[str, str] = {}
-        """Maps a PodGroup to its first pod that was deleted and neither evicted nor replaced."""
+        """Maps a PodGroup to its first pod that was deleted without an eviction and not replaced yet."""
         self._end_checks: dict[str, int] = {}
         """Maps a PodGroup whose pods have all finished to the number of checks that found its owner unfinished."""
         self.handlers += [(caches.pods, self._pod_seen), (caches.groups, self._group_seen)]
@@ -76,7 +77,7 @@ class PodGroups(KeyController):
             self.worker.queue.add_after(key, AGAIN_S)
 
     def _note_deletion(self, key: str, old: Pod | None, pod: Pod) -> None:
-        """Record a deletion, which a Job counts as a failure, before the pod is gone."""
+        """Record that a pod is being deleted before the pod is gone, because a Job counts the deletion as a failure."""
         deleted, ended = pod.metadata.deletion_timestamp, (old or pod).finished
         if old is None and not deleted:
             self._deleted.pop(key, None)
@@ -84,7 +85,7 @@ class PodGroups(KeyController):
             self._deleted.setdefault(key, pod.metadata.name)
 
     def _group_seen(self, old: PodGroup | None, new: PodGroup | None) -> None:
-        """Queue a changed PodGroup; if it was deleted while its pods exist, the pass re-creates it."""
+        """Queue a changed PodGroup; if the PodGroup of existing pods was deleted, the pass re-creates it."""
         group = new or old
         if group is None or job_of(group.metadata):
             return
@@ -102,7 +103,7 @@ class PodGroups(KeyController):
             self.worker.queue.add_after(new.metadata.key, AGAIN_S)
 
     def process(self, key: str) -> None:
-        """Run one pass over one group."""
+        """Run one pass over one PodGroup."""
         pods = self._pods.by_index(GROUP_INDEX, key)
         if pods:
             self._end_checks.pop(key, None)
@@ -112,7 +113,7 @@ class PodGroups(KeyController):
             self._end(key)
 
     def _ensure(self, key: str, pods: list[Pod]) -> None:
-        """Create the PodGroup, and annotate pods that do not name it yet."""
+        """Create the PodGroup, and annotate pods that do not name the PodGroup yet."""
         pods = self._without_native(key, pods)
         if not pods:
             return
@@ -146,11 +147,11 @@ class PodGroups(KeyController):
                 self._name(pod, key.partition("/")[2])
 
     def _without_native(self, key: str, pods: list[Pod]) -> list[Pod]:
-        """Add new pods of a Job to the gang of the Job's native PodGroup; return the other pods.
+        """Add new pods of a Job to the gang of the Job's native PodGroup; return the pods that were not added.
 
-        While the feature gate of native PodGroups is off, a pod of such a Job is created without its group, which
-        cannot be added later. In a PodGroup of its own, this pod and the Job's other pods would wait for each other
-        once the gate is on again.
+        While the feature gate of native PodGroups is off, a pod of such a Job is created without `schedulingGroup`,
+        which is immutable. In a PodGroup of its own, such a pod and the Job's other pods would wait for each other once
+        the gate is on again.
         """
         native = next((gang_of(pod) for pod in self._pods.by_index(NATIVE_INDEX, key)), None)
         if native is None:
@@ -166,7 +167,7 @@ class PodGroups(KeyController):
             patch_object(self._client, PODS, pod.metadata, {"metadata": {"annotations": {names.GROUP_NAME: group}}})
 
     def _update(self, group: PodGroup, wanted: PodGroup, pod: Pod, owner: Object | None) -> None:
-        """Update the group. If the PodGroup's queue may not change, write the other fields and raise the refusal."""
+        """Update the PodGroup. If the change of its queue is refused, write the other fields and raise the refusal."""
         if group.spec.queue != wanted.spec.queue == names.DEFAULT_QUEUE and self._stays(pod, owner):
             wanted = in_the_queue_of(group, wanted)
         patch = update(group, wanted)
@@ -184,10 +185,10 @@ class PodGroups(KeyController):
             return find_or_make(self._client, POD_GROUPS, wanted)[0]  # the name has the owner's UID
 
     def _stays(self, pod: Pod, owner: Object | None) -> bool:
-        """Return True if the PodGroup keeps its queue.
+        """Return True if the PodGroup must keep its queue.
 
-        A PodGroup keeps its queue if pod and owner name no queue, or if admission has moved it to the namespace's
-        queue.
+        A PodGroup keeps its queue if neither the pod nor its owner names a queue, or if admission has moved it to the
+        namespace's queue.
         """
         if not queue_of(pod, owner):
             return True
@@ -195,7 +196,7 @@ class PodGroups(KeyController):
         return names.VOLCANO_QUEUE in namespace.metadata.annotations
 
     def _refused(self, key: str, owner: Object, error: APIError, group: PodGroup | None) -> None:
-        """Send an event to the owner, and retry, because a queue may be opened or a quota may become free."""
+        """Record the refusal in an Event for the owner, and retry: the queue may open, or the quota may become free."""
         why = error.why
         name = key.partition("/")[2]
         called = "its PodGroup" if name.endswith(owner.metadata.uid) else f"PodGroup {name}"
@@ -238,10 +239,10 @@ class PodGroups(KeyController):
             self.worker.queue.add_after(key, doubled_s(AGAIN_S, checks, END_S))
 
     def _with_deleted(self, key: str, ending: str) -> str:
-        """Return the reason for a gang's failure, with the pod whose deletion has caused it.
+        """Return the reason for a gang's failure, extended by the pod whose deletion has caused the failure.
 
-        Kubernetes counts deleted pods as failures towards a Job's backoffLimit. No pod is added if a failed pod shows
-        the cause.
+        Kubernetes counts deleted pods as failures towards a Job's backoffLimit. The reason is not extended if a failed
+        pod shows the cause.
         """
         deleted, failed = self._deleted.get(key), self._pods.by_index(ENDED_INDEX, f"{key} Failed")
         if not (
@@ -278,7 +279,7 @@ class PodGroups(KeyController):
         self._recorder.event(job, "Normal", WORLD_ENDED, f"completions and parallelism lowered to {size}: {why}")
 
     def _suspend(self, group: PodGroup) -> None:
-        """Delete the PodGroup of an owner that needs no pods; before that, add a condition with the reason."""
+        """Delete the PodGroup of an owner that needs no pods; first add a condition with the reason to the PodGroup."""
         reason = {"type": "Unschedulable", "status": "True", "reason": SUSPENDED, "message": _WANTS_NONE}
         patch_object(self._client, POD_GROUPS, group.metadata, {"status": {"conditions": [reason]}})
         delete(self._client, POD_GROUPS, group.metadata)
@@ -291,11 +292,11 @@ class PodGroups(KeyController):
             )
 
     def _ended(self, key: str, phase: str) -> int:
-        """Return the number of a gang's existing pods that have ended in this phase."""
+        """Return how many of a gang's existing pods have ended in this phase."""
         return len(self._pods.keys_by_index(ENDED_INDEX, f"{key} {phase}"))
 
     def _missing(self, key: str) -> None:
-        """Send an event to each pod that names a PodGroup that does not exist."""
+        """Record an Event for each pod that names this PodGroup, which does not exist."""
         pods = self._pods.by_index(NAMED_INDEX, key)
         namespace, _, name = key.partition("/")
         if not pods or get_or_none(self._client, POD_GROUPS, name, namespace) is not None:
@@ -306,5 +307,5 @@ class PodGroups(KeyController):
 
 
 def _is_of_plain_pods(group: ObjectMeta) -> bool:
-    """Return True for a PodGroup that was created for plain pods, which own it jointly."""
+    """Return True for a PodGroup that was created for plain pods, all of which own the PodGroup."""
     return group.controller is None and group.name == f"{PLAIN_PREFIX}{group.labels.get(names.KUEUE_GROUP)}"

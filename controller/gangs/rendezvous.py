@@ -1,7 +1,7 @@
 """Objects by which the pods of a framework find each other: a headless Service, and ssh keys and a hostfile for MPI.
 
-The webhook adds references to these objects to the pods, which then wait until the objects exist. The controller
-creates the objects with the first pod of a workload.
+The webhook adds references to Services, Secrets and ConfigMaps to the pods, which then wait until these objects exist.
+The controller creates the objects when the first pod of a workload exists.
 """
 
 from collections.abc import Mapping
@@ -34,11 +34,14 @@ _BY_LABEL = {kind.ranks.name_label: kind.resource for kind in KINDS if kind.rank
 _MAX_KNOWN = 10_000
 
 _Claim = tuple[str, ...]
-"""The owner that a pod names, and the pod's hostfile, which changes whenever the owner is scaled."""
+"""The owner that a pod names, and the name of the pod's hostfile, which changes whenever the owner is scaled."""
 
 
 class Rendezvous(KeyController):
-    """A worker over pods that refer to such objects; a pass for one pod of each owner is sufficient."""
+    """The worker that creates Services, Secrets and ConfigMaps for pods.
+
+    One pass for any pod of an owner is sufficient.
+    """
 
     def __init__(self, kit: Kit, caches: SharedCaches, framework: Framework | None = None) -> None:
         super().__init__(kit, "rendezvous")
@@ -71,7 +74,10 @@ class Rendezvous(KeyController):
         self._done[_claim(pod)] = None
 
     def _serve(self, pod: Pod) -> None:
-        """Create the Service of a workload, unless another controller creates it (as JobSet's does for its Jobs)."""
+        """Create the Service of a workload, unless another controller creates it.
+
+        JobSet's controller, for example, creates a Service for the Jobs of a JobSet.
+        """
         rules, workload = gang_rules(pod.metadata.controller), self._controller(pod)
         if rules is None or rules.service is None or workload is None:
             return
@@ -84,7 +90,7 @@ class Rendezvous(KeyController):
             self._complain(workload, f"Service {workload.metadata.name} is refused: {error}")
 
     def _make_keys(self, pod: Pod) -> None:
-        """Create the Secret that the pod mounts, unless the user has named their own."""
+        """Create the Secret that the pod mounts, unless the user has named a Secret of their own."""
         workload = self._workload(pod)
         if workload is None or mounted_keys(pod) != secret_name(workload.metadata.name):
             return
@@ -93,7 +99,7 @@ class Rendezvous(KeyController):
         self._make(SECRETS, workload, complete(ssh_secret(owner, "ecdsa" if wanted == "ecdsa" else "ed25519")))
 
     def _make_hostfile(self, pod: Pod) -> None:
-        """Create the ConfigMap with the hostfile that the pod mounts, unless the user has named one."""
+        """Create the ConfigMap with the hostfile that the pod mounts, unless the user has named their own ConfigMap."""
         controller, workload = self._controller(pod), self._workload(pod)
         if controller is None or workload is None or names.FRAMEWORK not in pod.metadata.labels:
             return
@@ -117,7 +123,7 @@ class Rendezvous(KeyController):
         self._recorder.event(workload, "Warning", "ConfigMapError", message)
 
     def _make(self, resource: Resource[Any], workload: Object, manifest: Mapping[str, Any]) -> None:
-        """Create an object; first wait until the object of an earlier workload is deleted.
+        """Create an object; wait while an earlier workload's object of the same name exists.
 
         An object that a user has created is kept.
         """
@@ -142,7 +148,7 @@ class Rendezvous(KeyController):
         self._recorder.event(workload, "Warning", "ServiceError", message)
 
     def _workload(self, pod: Pod) -> Object | None:
-        """Return the topmost owner in the pod's metadata; the webhook derives the Secret's name from this owner."""
+        """Return the topmost owner in the pod's metadata, from whose name the webhook derives the Secret's name."""
         meta = pod.metadata
         for label, resource in _BY_LABEL.items():
             if label in meta.labels:
@@ -151,7 +157,7 @@ class Rendezvous(KeyController):
         return self._controller(pod)
 
     def _controller(self, pod: Pod) -> Object | None:
-        """Return the controller of the pod if pods of this kind have ranks; None if it was deleted."""
+        """Return the controller of the pod; None if it was deleted, or if its pods have no ranks."""
         ref = pod.metadata.controller
         return controller_of(self._client, pod.metadata, CONTROLLERS.get((ref.api_version, ref.kind)) if ref else None)
 
@@ -164,19 +170,19 @@ def needs_something(pod: Pod) -> bool:
 
 
 def needs_service(pod: Pod) -> bool:
-    """Return True if the pod needs the Service that this worker creates, which has the name of the workload."""
+    """Return True if the pod needs a Service with the name of its workload, which this worker creates."""
     ref = pod.metadata.controller
     rules = gang_rules(ref)
     return rules is not None and rules.service is not None and ref is not None and pod.spec.subdomain == ref.name
 
 
 def mounted_keys(pod: Pod) -> str:
-    """Return the Secret with the keys that the pod mounts; "" if there is none."""
+    """Return the name of the Secret with ssh keys that the pod mounts; "" if it mounts none."""
     return str((_volume(pod, SSH_VOLUME).get("secret") or {}).get("secretName") or "")
 
 
 def mounted_hostfile(pod: Pod) -> str:
-    """Return the ConfigMap with the hostfile that the pod mounts; "" if it is in an annotation or not needed."""
+    """Return the name of the ConfigMap with the hostfile that the pod mounts; "" if the pod mounts no hostfile."""
     return str((_volume(pod, HOSTFILE_VOLUME).get("configMap") or {}).get("name") or "")
 
 

@@ -1,10 +1,11 @@
-"""Volcano Jobs: their events, the resulting decisions, and the calls that carry them out.
+"""The controller of Volcano Jobs: it derives events from changes, decides on actions, and carries them out.
 
-`rules` decides. The other modules do I/O, in the order of a pass: `controller` derives events from changes, and
-`pending_events` stores them. `reconcile` runs the pass, and `actions` enters phases. `provision` creates the pods and
-the objects that they need (with `objects` and `effects`), and `writer` writes the status. `context` contains the shared
-caches and clients, and `expectations` the writes that the caches do not contain yet.
+`rules` decides. `rules` makes the decisions. The other modules do I/O, in the order of a pass: `controller` derives
+events from changes, and `pending_events` stores them. `reconcile` runs the pass, and `actions` carries out actions,
+which change the phase. `provision` creates pods and the objects that pods need (with `objects` and `effects`), and
+`writer` writes the status. `context` contains the shared caches and clients, and `expectations` the writes that the
+caches do not contain yet.
 
-A failure is reported on the Job and only delays the work that depends on it. The package must not import the
-controllers of queues and gangs. Readers of the code start with `rules.policies`, then `reconcile.Reconciler.process`.
+A failed call is reported in the Job's status and delays only the work that depends on its success. The package must not
+import the controllers of queues and gangs. Start reading at `rules.policies`, then read `reconcile.Reconciler.process`.
 """

@@ -1,8 +1,8 @@
-"""Execution of actions on a Job: actions of policies, at once or after a timeout, and actions of Commands.
+"""Execution of actions on Jobs: actions of policies, either at once or after a timeout, and actions of Commands.
 
-`Actions.handle` follows the steps of `controller.job.rules.policies`. First the new phase is written, together with the
-restart target and with a version that makes the old pods outdated. Afterwards, the work of the phase
-(`controller.job.reconcile`) deletes pods, in the same pass or in a later one.
+`Actions.handle` follows the steps of `controller.job.rules.policies`. First, the new phase is written, together with
+the restart target and a new version, which makes the old pods outdated. Afterwards, the work of the new phase
+(`controller.job.reconcile`) deletes the pods, in the same pass or in a later one.
 """
 
 from collections.abc import Iterable, Iterator
@@ -42,7 +42,7 @@ from_zero(RESTARTS, get_args(budget.Fault))
 
 
 class Actions:
-    """The executor of requested actions, with the timers by UID of the Job.
+    """The executor of requested actions, which also keeps the timers of each Job.
 
     For each Job, call `first_sight` before the other methods.
     """
@@ -52,9 +52,9 @@ class Actions:
         self._timers: dict[str, dict[object, Timer]] = {}
 
     def first_sight(self, job: Job, snapshot: JobSnapshot) -> list[JobEvent]:
-        """Take over the timers of an earlier process, when this process handles the Job for the first time.
+        """Take over the timers of an earlier process when this process handles the Job for the first time.
 
-        Yield evictions of the Job's pods that no process has observed.
+        Return the evictions of the Job's pods that no process has observed.
         """
         if job.metadata.uid in self._timers:
             return []
@@ -69,11 +69,11 @@ class Actions:
         return evicted
 
     def noted(self, job: Job, status: JobStatus) -> JobStatus:
-        """Return the status with a note of the timers, so that another process can continue them."""
+        """Return the status with a record of the Job's timers, so that another process can take over the timers."""
         return timers.noted(status, self._timers.get(job.metadata.uid, {}).values())
 
     def handle(self, job: Job, request: JobEvent, snapshot: JobSnapshot) -> Job:
-        """Carry out the action of a request, or start its timer; return the Job.
+        """Carry out the action that a request causes, or start a timer for the action; return the Job.
 
         If the action is a sync, the Job is returned unchanged.
         """
@@ -96,7 +96,7 @@ class Actions:
         return job
 
     def expire(self, job: Job, snapshot: JobSnapshot) -> Job:
-        """Run the due timers, and drop those whose event no longer applies; return the Job."""
+        """Carry out the actions of due timers; drop timers whose event no longer applies; return the Job."""
         now_s = self._context.wall_s()
         armed = self._timers.get(job.metadata.uid, {})
         for timer in [timer for timer in armed.values() if timer.to_check(now_s)]:
@@ -127,7 +127,7 @@ class Actions:
         self._timers.pop(job.metadata.uid, None)
 
     def _match(self, job: Job, request: JobEvent, snapshot: JobSnapshot) -> Match:
-        """Return the action for a new event; the action is a sync if this process has caused the event itself."""
+        """Return the action for a new event; the action is a sync if this process itself has caused the event."""
         if request.event in {events.TASK_COMPLETED, events.TASK_FAILED}:
             outcome = events.task_outcome(job, request.task, snapshot.pods)
             if outcome is None:
@@ -146,7 +146,7 @@ class Actions:
         return found
 
     def _handled(self, job: Job, request: JobEvent, action: str) -> bool:
-        """Return True if a restart already covers the pod of this event, or the Job is being stopped."""
+        """Return True if a restart has already replaced the pod of this event, or the Job is being stopped."""
         deletion = self._context.expectations.deletion(request.pod_uid)
         if deletion and (action in policies.TARGETED or (deletion.ours and request.event == events.POD_EVICTED)):
             return True
@@ -154,7 +154,7 @@ class Actions:
         return cell.effect is PodEffect.KILL_SOFT and not cell.enter
 
     def _arm(self, job: Job, request: JobEvent, found: Match) -> Job:
-        """Start a timer, unless one exists or a restart in progress covers the event."""
+        """Start a timer, unless the event already has a timer or a restart in progress includes its pod or task."""
         timer = Timer((request.since_s or self._context.wall_s()) + found.delay_s, request)
         armed = self._timers.setdefault(job.metadata.uid, {})
         covered = any(target.covers(request) for target in policies.restart_targets(job.status))
@@ -188,7 +188,7 @@ class Actions:
     def _entered(
         self, job: Job, cell: PolicyCell, action: str, request: JobEvent, target: RestartTarget, snapshot: JobSnapshot
     ) -> JobStatus:
-        """Return the status with which an action begins, to be written before any pod is deleted.
+        """Return the status of a Job at the beginning of an action; the status is written before any pod is deleted.
 
         `cell` is the action's entry in `policies.TABLE`.
         """
@@ -213,7 +213,7 @@ class Actions:
     def _write_job_status(self, job: Job, status: JobStatus, snapshot: JobSnapshot) -> Job:
         """Write the status; return the Job.
 
-        The counters already count the pods that will be deleted as terminating.
+        The counters in the status count pods that are about to be deleted as terminating.
         """
         if statuses.only_counters(job.status, status):
             return job
@@ -224,7 +224,7 @@ class Actions:
         return self._context.writer.write(job, statuses.finished_with_duration(job, status))
 
     def _drop_timers(self, uid: str, target: RestartTarget, request: JobEvent) -> None:
-        """Drop the timers of events that the restart of `target` covers."""
+        """Drop the timers of events whose pod or task the restart of `target` includes."""
         armed = self._timers.get(uid, {})
         for key, timer in list(armed.items()):
             same_pod = target.kind == "pod" and timer.request.pod == request.pod
@@ -236,7 +236,7 @@ class Actions:
 
 
 def _why(request: JobEvent) -> str:
-    """Return a text about the event for the message in the Job's status."""
+    """Return a description of the event for the message in the Job's status."""
     if request.command:
         return f"requested by Command {request.command}"
     if not request.pod:
@@ -247,12 +247,12 @@ def _why(request: JobEvent) -> str:
 
 
 KNOWN = tuple(action for action in PolicyAction if action not in policies.TARGETED)
-"""Actions that Commands may name; an action on a part of a Job needs an event that names the part."""
+"""Actions that a Command may name: all except actions on a part of a Job, because a Command cannot name a part."""
 NO_TARGET = f"its target must be a {JOBS.kind} of {JOBS.group}, or a {QUEUES.kind} of {QUEUES.group}"
 
 
 def _meta(namespace: str, request: JobEvent) -> ObjectMeta:
-    """Return the metadata of the Command of a request."""
+    """Return the metadata of the Command that caused a request."""
     return ObjectMeta(name=request.command, namespace=namespace, uid=request.command_uid)
 
 
@@ -281,9 +281,9 @@ class CommandHandler:
         return job
 
     def without_job(self, key: str, batch: Batch) -> None:
-        """Drop the Commands whose target is not a Job or was deleted, with an Event for each.
+        """Drop each Command whose target is not a Job or was deleted, and record an Event for the Command.
 
-        Raise Retry if the Job exists but is not in the cache yet.
+        Raise Retry if the target Job exists but is not in the cache yet.
         """
         namespace, _, name = key.partition("/")
         if name and batch.commands() and self._uid(namespace, name):
@@ -297,7 +297,7 @@ class CommandHandler:
 
     @contextmanager
     def deleted_at_the_end(self, job: Job, batch: Batch) -> Iterator[None]:
-        """Delete the Commands that this pass has executed when the `with` block ends, even by an exception."""
+        """At the end of the `with` block, even after an exception, delete the Commands that this pass has executed."""
         try:
             yield
         finally:
@@ -308,6 +308,6 @@ class CommandHandler:
             delete(self._context.client, COMMANDS, _meta(namespace, request))
 
     def _uid(self, namespace: str, name: str) -> str:
-        """Return the UID of the Job of this name in the API server; "" if there is none, or it is being deleted."""
+        """Return the UID of a Job, read from the API server; "" if the Job does not exist or is being deleted."""
         found = get_or_none(self._context.client, JOBS, name, namespace)
         return found.metadata.uid if found and not found.metadata.deletion_timestamp else ""

@@ -1,8 +1,9 @@
-"""Creation and deletion of many pods at a time. A failing pod does not delay the others.
+"""Creation and deletion of pods in concurrent calls.
 
-Jobs do not delay each other, because their calls alternate. All failures of a pass become one event. After a quota has
-rejected a few pods, other pods that request the same amounts are skipped during a pause, which grows with each new
-rejection. Rejections then cost the API server only one or two calls per minute.
+A pod that cannot be created does not delay other pods. Jobs do not delay each other, because their calls alternate. All
+failures of a pass become one Event. After a quota has rejected a few pods, other pods that request the same amounts are
+skipped during a pause, which grows with each new rejection. Rejected pods then cost the API server only one or two
+calls per minute.
 """
 
 import threading
@@ -54,7 +55,7 @@ R = TypeVar("R")
 
 
 class Attempts:
-    """Rejected creations of pods of one Job, and the pause before the next attempt. Thread-safe."""
+    """Rejected attempts to create pods of one Job, and the pause before the next attempt. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -72,21 +73,24 @@ class Attempts:
             self._refused.clear()
 
     def begin(self, amounts: bytes) -> bool:
-        """Return True if this pass may create another pod that requests these amounts."""
+        """Return True if this pass may try to create another pod that requests these amounts."""
         with self._lock:
             fits = self._refused[amounts] < OVER_QUOTA_AT_MOST
             self.untried += not fits
             return fits
 
     def refused(self, amounts: bytes) -> None:
-        """Count a rejection by a quota of a pod that requests these amounts."""
+        """Record that a quota has rejected a pod that requests these amounts."""
         with self._lock:
             self._refused[amounts] += 1
             self.new = True
 
 
 class Refusals:
-    """Rejections by quotas, by the UID of the Job. No two passes over a Job run at the same time."""
+    """Rejected attempts to create pods because of quotas, for each Job.
+
+    Not thread-safe for the same Job: no two passes over a Job run at the same time.
+    """
 
     def __init__(self, monotonic_s: Callable[[], float]) -> None:
         self._monotonic_s = monotonic_s
@@ -94,7 +98,7 @@ class Refusals:
 
     @contextmanager
     def attempts(self, uid: str) -> Iterator[Attempts]:
-        """Yield the attempts of one pass over a Job; store their rejections even if the pass fails."""
+        """Yield the `Attempts` of one pass over a Job; store rejections even if the pass fails."""
         attempts = self._jobs.get(uid) or Attempts()
         attempts.start(self._monotonic_s())
         try:
@@ -126,7 +130,7 @@ def _amounts(manifest: Manifest) -> bytes:
 class PodEffects:
     """Executor of creations and deletions of pods, in up to `at_once` concurrent calls.
 
-    A result has its failures' messages.
+    Its methods return the messages of the failed calls.
     """
 
     def __init__(
@@ -154,7 +158,7 @@ class PodEffects:
         self._pool.close()
 
     def create_pods(self, job: Job, batches: Iterable[Sequence[Manifest]]) -> list[str]:
-        """Create the pods of these batches, and return the failures.
+        """Create the pods of these batches, and return the messages of the failures.
 
         A pod of the Job that already exists is accepted; an existing pod of another owner is a failure.
         """
@@ -170,7 +174,7 @@ class PodEffects:
         return attempts.failures or sentences  # during a pause, the API server's last message stays
 
     def delete_pods(self, job: Job, pods: Sequence[Pod], *, why: str, mark: bool) -> list[str]:
-        """Delete exactly these pods, by UID, and return the failures.
+        """Delete exactly these pods, by UID, and return the messages of the failures.
 
         With `mark`, for Jobs that continue, the pods are first marked as intentionally deleted.
         """
@@ -182,7 +186,7 @@ class PodEffects:
         return [act(item) for item in items] if alone else self._pool.each(items, act)
 
     def _report(self, job: Job, verb: str, failures: Iterable[str | None]) -> list[str]:
-        """Report the failures as one event with the first failure and the number of others; return all messages."""
+        """Record one Event with the first failure and the number of other failures; return all messages."""
         sentences = [failure for failure in failures if failure]
         if sentences:
             POD_FAILURES.labels(verb).inc(len(sentences))
@@ -210,7 +214,7 @@ class PodEffects:
         return None
 
     def _adopt(self, job: Job, namespace: str, name: str) -> str | None:
-        """Adopt a pod from an earlier attempt; return an error message if another owner's pod has the name."""
+        """Accept a pod that an earlier attempt has created; return an error message if the pod has another owner."""
         try:
             pod = get_or_none(self._client, PODS, name, namespace)
         except APIError as error:

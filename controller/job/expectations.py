@@ -1,7 +1,8 @@
-"""Writes of this process that its caches do not contain yet.
+"""Record of writes by this process that its caches do not contain yet.
 
 Without records of its own writes, a pass would create pods twice, or use a deleted PodGroup. Records of deletions are
-kept for a few minutes, because the event of a pod's end may be late and must not count as an eviction.
+kept for a few minutes, because a pod that this process has deleted may end much later, and its end must not count as an
+eviction.
 """
 
 import threading
@@ -26,7 +27,7 @@ _SWEPT_AT_ONCE = 2
 
 
 class Deletion(NamedTuple):
-    """The deletion of an object; `ours` is false if the object no longer existed when this process deleted it."""
+    """The deletion of an object; `ours` is false if the object was already gone before this process deleted it."""
 
     until: float
     ours: bool
@@ -43,12 +44,12 @@ class Expectations:
         self.groups = OwnWrites[PodGroup](monotonic_s, KEPT_S)
 
     def pod_created(self, job: JobRef, pod: Pod) -> None:
-        """Record a pod that was created, or already existed."""
+        """Record a pod that this process has created, or that already existed."""
         with self._lock:
             self._pods.setdefault(job, {})[pod.metadata.name] = (self._monotonic_s() + KEPT_S, pod)
 
     def deleted(self, uid: str, *, ours: bool = True) -> None:
-        """Record the accepted deletion of the object with this UID; `ours` is false if the object no longer existed."""
+        """Record the deletion of the object with this UID; `ours` is false if the object was already gone."""
         with self._lock:
             now = self._monotonic_s()
             self._deleted.pop(uid, None)
@@ -58,12 +59,12 @@ class Expectations:
                     del self._deleted[old]
 
     def deletion(self, uid: str) -> Deletion | None:
-        """Return the recent deletion of the object with this UID, if there is one."""
+        """Return the recent deletion of the object with this UID, or None."""
         found = self._deleted.get(uid)
         return found if found and self._monotonic_s() < found.until else None
 
     def pods(self, job: JobRef, cached: Iterable[Pod]) -> list[Pod]:
-        """Return the Job's current pods: cached and created ones; deleted ones count as terminating."""
+        """Return the Job's current pods: cached and newly created pods; recently deleted pods count as terminating."""
         with self._lock:
             now = self._monotonic_s()
             known = {pod.metadata.name: pod for pod in cached}
@@ -78,7 +79,7 @@ class Expectations:
             return [_terminating(pod) if pod.metadata.uid in self._deleted else pod for pod in known.values()]
 
     def satisfied(self, job: JobRef, group_key: str = "") -> bool:
-        """Return True if the caches contain all pods created for the Job, and its PodGroup."""
+        """Return True if the caches contain the Job's PodGroup and all pods that were created for the Job."""
         return job not in self._pods and not self.groups.unseen(group_key)
 
     def group(self, key: str, cached: PodGroup | None) -> PodGroup | None:
@@ -101,7 +102,7 @@ class Expectations:
                     del self._pods[job]
 
     def forget(self, job: Job, group_key: str) -> None:
-        """Forget a deleted Job."""
+        """Drop the records of a deleted Job."""
         with self._lock:
             self._pods.pop(reference(job), None)
         self.groups.drop(group_key)

@@ -1,8 +1,8 @@
-"""A small thread pool for the calls of many Jobs: nearly complete batches are preferred, and no batch starves.
+"""A small thread pool for the calls of many Jobs; it prefers batches with few remaining calls, and no batch starves.
 
 A gang starts when its last pod exists. If the pods of three gangs are created gang by gang, the first gang starts after
-a third of the time. The last gang starts no later than if calls alternate. Therefore, three out of four calls go to the
-batch with the fewest remaining items, and the fourth goes to the batch that has waited longest.
+a third of the total time. The last gang starts at the same time as with alternating calls. Therefore, three out of four
+calls belong to the batch with the fewest remaining calls, and the fourth belongs to the batch that has waited longest.
 """
 
 import threading
@@ -26,11 +26,14 @@ class FairPool:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix=name)
         self._lock = threading.Lock()
         self._waiting: deque[_Batch] = deque()
-        """Unfinished batches; the batch that has waited longest for a call comes first."""
+        """Unfinished batches, sorted by the time of their last call, earliest first."""
         self._calls = 0
 
     def each(self, items: Sequence[T], act: Callable[[T], R]) -> list[R]:
-        """Return the results of `act` for the items, in order. Raise CancelledError if the pool is closed."""
+        """Call `act` for each item, in the pool's threads; return the results in the order of the items.
+
+        Raise CancelledError if the pool is closed.
+        """
         futures: list[Future[R]] = [Future() for _ in items]
         if futures:
             with self._lock:
@@ -43,7 +46,7 @@ class FairPool:
         return [future.result() for future in futures]
 
     def close(self) -> None:
-        """Stop the threads after their current calls; pending calls are cancelled."""
+        """Stop each thread after its current call; cancel all pending calls."""
         self._pool.shutdown(wait=False)
         self._cancel()
 
@@ -54,7 +57,7 @@ class FairPool:
                     future.cancel()
 
     def _next(self) -> None:
-        """Make one call of the next batch, which then moves to the end of the queue."""
+        """Make one call of a batch, and move the batch to the end of the queue."""
         with self._lock:
             self._calls += 1
             longest = self._calls % _LONGEST_WAITING_EVERY == 0

@@ -1,7 +1,8 @@
-"""The events of each Job since its last pass.
+"""The queue of events of each Job since the Job's last pass.
 
-A pass takes all pending requests as one `Batch` and removes the handled ones. Unhandled requests are put back when the
-pass ends or fails, before requests that have arrived in the meantime. No request is lost, and the order is kept.
+A pass takes all pending requests as one `Batch` and removes the handled ones. When the pass ends or fails, unhandled
+requests are put back, in front of requests that have arrived in the meantime. Thus, no request is lost, and requests
+stay in order.
 """
 
 import threading
@@ -14,10 +15,10 @@ from muster.api.volcano.batch import Job
 
 
 class Batch:
-    """The requests of one pass. A request counts as handled when the loop over the batch takes the next request.
+    """The requests that one pass over a Job handles.
 
-    A Command stays in the batch until it is deleted, and counts as deleted when the loop over `carried_out` takes the
-    next Command.
+    A request counts as handled when the loop over the batch takes the next request. A Command stays in the batch until
+    it is deleted, and counts as deleted when the loop over `carried_out` takes the next Command.
     """
 
     def __init__(self, requests: Iterable[JobEvent]) -> None:
@@ -32,30 +33,33 @@ class Batch:
                 self._carried_out.append(request)
 
     def add_first(self, requests: Iterable[JobEvent]) -> None:
-        """Add requests at the front, because their events happened before all others."""
+        """Add requests at the front, because their events happened before the events of all other requests."""
         self._waiting.extendleft(reversed([*requests]))
 
     def commands(self) -> list[JobEvent]:
-        """Return the Commands that have not been handled."""
+        """Return the requests of Commands that have not been handled."""
         return [request for request in self._waiting if request.command]
 
     def carried_out(self) -> Iterator[JobEvent]:
-        """Return the Commands that the pass has executed."""
+        """Yield the Commands that the pass has executed."""
         while self._carried_out:
             yield self._carried_out[0]
             self._carried_out.popleft()
 
     def drop(self) -> None:
-        """Drop all pending requests of a deleted Job."""
+        """Drop all unhandled requests of a deleted Job."""
         self._waiting.clear()
 
     def left(self) -> list[JobEvent]:
-        """Return the requests of the next pass: Commands to delete, then pending requests."""
+        """Return the requests for the next pass: Commands that must still be deleted, then unhandled requests."""
         return [*self._carried_out, *self._waiting]
 
 
 class PendingEvents:
-    """Requests by Job key, in order of arrival, without duplicates and without requests for a sync. Thread-safe."""
+    """The pending requests of each Job, in order of arrival, without duplicates and without requests for a sync.
+
+    Thread-safe.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -63,7 +67,7 @@ class PendingEvents:
         self._gone: dict[str, list[Job]] = {}
 
     def put(self, key: str, request: JobEvent) -> None:
-        """Add a request for the next pass over the Job, which the caller queues."""
+        """Add a request for the next pass over the Job; the caller queues the pass."""
         if request != SYNC:
             with self._lock:
                 self._requests.setdefault(key, {})[request] = None
@@ -80,7 +84,10 @@ class PendingEvents:
 
     @contextmanager
     def batch(self, key: str, unwritten: Iterable[JobEvent] = ()) -> Iterator[Batch]:
-        """Take all requests of the Job for one pass, Commands last; `unwritten` requests are put back first."""
+        """Take all requests of the Job for one pass, with Commands last.
+
+        When the `with` block ends, put back `unwritten` requests, then unhandled requests.
+        """
         with self._lock:
             requests = sorted(self._requests.pop(key, ()), key=lambda request: request.command_order)
         batch = Batch(requests)

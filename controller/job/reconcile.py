@@ -1,8 +1,8 @@
 """One pass over a Job: handle its events, then do the work of its phase.
 
 The two parts of a pass communicate only through the Job's status. An action writes the new phase and the targets of a
-restart. The work of the phase then deletes and creates pods accordingly: in this pass, in the next pass after a
-failure, or in another process.
+restart. The work of the new phase then deletes and creates pods: in the same pass, in a later pass after a failure, or
+in another process.
 """
 
 from collections.abc import Sequence
@@ -36,12 +36,13 @@ from muster.volcano.tasks import job_minimum, queue_of, reference
 
 log = structlog.get_logger(__name__)
 NEEDED_S = 60.0
-"""Maximum time by which the deletion of an expired Job is delayed, so that its creator can record its end."""
+"""Maximum delay of the deletion of an expired Job, in seconds, so that the creator of the Job can record the Job's
+end."""
 _HALF_DELETED_S = 5.0
 
 
 class Reconciler:
-    """Runs passes over Jobs; no two passes over the same Job run at once."""
+    """The runner of passes over Jobs; no two passes over the same Job run at once."""
 
     def __init__(self, context: Context, pending_events: PendingEvents) -> None:
         self._context = context
@@ -50,15 +51,15 @@ class Reconciler:
         self._commands = CommandHandler(context, self._actions)
         self._provisioner = Provisioner(context)
         self._reported: dict[str, str] = {}
-        """Maps the UID of a Job to the obstacle in its last event; after a restart of the controller, one event is
-        repeated."""
+        """Maps the UID of a Job to the kind of obstacle in its last Event. After a restart of the controller, one Event
+        is repeated."""
 
     def process(self, key: str) -> None:
         """Run one pass over the Job. Unhandled events stay pending, even if the pass raises.
 
-        The pods are read before their events are taken, so the events of pods deleted by then have arrived. Actions
-        write a phase before its work begins, and Commands are deleted last, so that another process can continue after
-        a crash.
+        A pass reads the pods before it takes the pending events, so an event about each missing pod has already
+        arrived. The phase is written before its work begins, and Commands are deleted last, so that another process can
+        continue after a crash.
         """
         for gone in self._pending_events.take_gone(key):
             self._context.forget(gone)
@@ -104,7 +105,7 @@ class Reconciler:
         return True
 
     def _entered(self, job: Job) -> Job:
-        """Set the phase Pending first, so that clients see every phase, unless the CRD of Jobs has it as a default."""
+        """Write the phase Pending into a Job without a phase, which exists if the CRD has no default for the phase."""
         if job.status.state.phase:
             return job
         why = statuses.queued(queue_of(job.spec))
@@ -112,7 +113,7 @@ class Reconciler:
         return self._context.writer.write(job, structs.replace(status, min_available=job_minimum(job.spec)))
 
     def _work(self, job: Job, pods: Sequence[Pod]) -> None:
-        """Do the work of the phase, and write its outcome."""
+        """Do the work of the Job's phase, and write the resulting status."""
         self._complete_deletions(job, pods)
         phase = job.status.state.phase
         work = self._sync if phase in SYNCED else self._restart if phase == "Restarting" else self._stop
@@ -122,7 +123,7 @@ class Reconciler:
             self._context.requeue_after(job.metadata.key, KEPT_S + 1)
 
     def _complete_deletions(self, job: Job, pods: Sequence[Pod]) -> None:
-        """Complete interrupted deletions; most pods in this state soon disappear without help."""
+        """Complete interrupted deletions of pods; wait a few seconds first, because most such pods soon disappear."""
         now_s = self._context.wall_s()
         for one in half_deleted(pods):
             overdue_s = now_s - (parse_time(one.metadata.deletion_timestamp) or now_s)
@@ -131,10 +132,7 @@ class Reconciler:
             self._context.requeue_after(job.metadata.key, _HALF_DELETED_S)
 
     def _sync(self, job: Job, pods: Sequence[Pod]) -> Work:
-        """Create missing pods and delete surplus ones.
-
-        A failure does not prevent the Job from entering the next phase.
-        """
+        """Create missing pods and delete surplus pods. The Job can enter the next phase even if some calls fail."""
         over = over_limits(job)
         if over is not None:
             self._context.recorder.event(job, "Warning", over.reason, over.message)
@@ -162,10 +160,11 @@ class Reconciler:
         return Work(status, after, failures, waiting, decision.delete, kind)
 
     def _restart(self, job: Job, pods: Sequence[Pod]) -> Work:
-        """Delete the pods of the recorded targets; if the whole Job restarts, also delete its PodGroup.
+        """Delete the pods of the recorded restart targets; if the whole Job restarts, also delete its PodGroup.
 
-        The PodGroup stays if the planner has evicted members and holds nodes for them (a repair or a move). The objects
-        of plugins stay, so that pods find the same names and keys, and are checked again.
+        The PodGroup is kept if the planner has evicted members and holds nodes for their replacements (a repair or a
+        move). Objects of plugins are kept, so that new pods find the same names and keys; the next pass checks these
+        objects again.
         """
         whole = is_whole(restart_targets(job.status))
         to_delete = pods_to_delete(job, pods)
@@ -176,7 +175,7 @@ class Reconciler:
         return Work(job.status, self._context.pods(job) if to_delete else pods, failures)
 
     def _stop(self, job: Job, pods: Sequence[Pod]) -> Work:
-        """Delete the unfinished pods, then the PodGroup, then the unneeded objects of plugins."""
+        """Delete the unfinished pods, then the PodGroup, then the objects of plugins, which ended Jobs do not need."""
         to_delete = pods_to_delete(job, pods)
         failures = self._delete(job, to_delete, job.status.state.phase, mark=False)
         after = self._context.pods(job) if to_delete else pods
@@ -195,7 +194,7 @@ class Reconciler:
         return [Failure("FailedDelete", failure) for failure in failures]
 
     def _conclude(self, job: Job, work: Work) -> None:
-        """Write the outcome of the work; raise Retry for transient failures."""
+        """Write the status that results from the work; raise Retry after a transient failure."""
         status, unschedulable = concluded(job, work, self._context.wall_s())
         status = remembered(job, self._actions.noted(job, status), work.pods)
         self._context.writer.write(job, status)
@@ -205,9 +204,9 @@ class Reconciler:
             raise Retry(and_more(left[0], len(left)))
 
     def _report_obstacle(self, job: Job, why: str | None, kind: str) -> None:
-        """Send an event about the obstacle to the gang's placement, once per kind of obstacle.
+        """Record an Event about the obstacle to the gang's placement, once per kind of obstacle.
 
-        Messages of the same kind contain numbers, which change whenever another gang moves.
+        Messages are not compared: they contain numbers, which change whenever another gang moves.
         """
         if why is None:
             self._reported.pop(job.metadata.uid, None)

@@ -1,6 +1,6 @@
 """Writes of a Job's status.
 
-Only changed fields are written. Counters are written once they are stable, or at the latest after a few seconds.
+Only changed fields are written. Counters are written once they no longer change, or at the latest after a few seconds.
 """
 
 from collections.abc import Callable
@@ -24,8 +24,9 @@ REST_PER_POD_S = 0.01
 """Time in seconds that is added to `REST_S` for each pod of the Job, because the counters of a large Job change all the
 time."""
 MESSAGE_INTERVAL_S = 5.0
-"""Time in seconds without changes after which a message is written although the reason is the same. The message of a
-waiting gang changes whenever another gang moves. A Job that is about to start has usually started by then."""
+"""Time in seconds without changes after which a new message is written although the reason is the same. The message of
+a waiting gang changes whenever another gang starts or ends. Within this time, a Job that is about to start has usually
+started, so no message is needed."""
 MAX_S = 10.0
 """Interval, in seconds, at which counters that keep changing are written."""
 
@@ -56,9 +57,9 @@ class JobStatusWriter:
         self._held: dict[str, Held] = {}
 
     def write(self, job: Job, status: JobStatus) -> Job:
-        """Write the Job's status if it differs, counters possibly later; return the Job.
+        """Write the Job's status if it has changed; counters may be written later.
 
-        Raise Conflict if the object has changed.
+        Return the Job. Raise Conflict if the Job has changed.
         """
         meta = job.metadata
         patch = difference(job.status, status)
@@ -80,11 +81,11 @@ class JobStatusWriter:
         return written
 
     def forget(self, job: Job) -> None:
-        """Drop the counters of a deleted Job."""
+        """Drop the unwritten counters of a deleted Job."""
         self._held.pop(job.metadata.uid, None)
 
     def _hold(self, uid: str, status: JobStatus, rest_s: float) -> float:
-        """Return the seconds to wait until these counters may be written."""
+        """Return the seconds until the counters in this status may be written; at most 0 if this is now."""
         now_s = self._monotonic_s()
         held = self._held.get(uid, Held(now_s, now_s, status))
         if held.status != status:

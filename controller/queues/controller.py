@@ -1,4 +1,4 @@
-"""The worker over queues: ensures that `root` and `default` exist, and maintains parent, state and counters."""
+"""The controller of queues: it creates the queues `root` and `default`, and maintains parent, state and counters."""
 
 import threading
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ BUILT_IN_QUEUES: Mapping[str, Mapping[str, Any]] = {
     names.ROOT_QUEUE: {"weight": 1, "reclaimable": False},
     names.DEFAULT_QUEUE: {"weight": 1, "reclaimable": True, "parent": names.ROOT_QUEUE},
 }
-"""Specs of the queues that always exist, parents first."""
+"""Specs of the built-in queues `root` and `default`, parents first."""
 
 PARENT_INDEX = "parent"
 """Index of the queue store by the name of the parent queue."""
@@ -38,9 +38,9 @@ _HIGHEST = 64  # levels; deeper only if parents form a cycle
 
 
 def _only_counted(old: Queue | None, new: Queue | None) -> bool:
-    """Return True if only counters of the queue's status have changed.
+    """Return True if only counters in the queue's status have changed.
 
-    This controller usually writes such changes itself, so no pass is needed.
+    This controller usually writes the counters itself, so their change needs no immediate pass.
     """
     if old is None or new is None:
         return False
@@ -51,7 +51,7 @@ def _only_counted(old: Queue | None, new: Queue | None) -> bool:
 
 
 class QueueController(KindController[Queue]):
-    """The controller of queues, a worker over their names."""
+    """The controller of queues; its keys are the names of queues."""
 
     def __init__(self, kit: Kit, caches: SharedCaches) -> None:
         store = ObjectStore[Queue]({PARENT_INDEX: parent_names})
@@ -63,7 +63,7 @@ class QueueController(KindController[Queue]):
         self._usage = rules.RequestsByQueue(self._groups.get, self.offers.of)
         self._lock = threading.Lock()
         self._commands: dict[str, Command] = {}
-        """Commands to carry out, by UID."""
+        """Commands that must still be carried out, by UID."""
         self.handlers += [
             (caches.groups, self._group_seen),
             (caches.natives, self._native_seen),
@@ -117,7 +117,7 @@ class QueueController(KindController[Queue]):
             self._requeue_with_parents(queue)
 
     def _node_seen(self, old: Node | None, new: Node | None) -> None:
-        """Recount the queues of pods that requested more than their node offered."""
+        """Recount the queues of pods that had requested more than their node offered."""
         if new and (old is None or old.status.allocatable != new.status.allocatable):
             for queue in self._usage.node_seen(new.metadata.name):
                 self._requeue_with_parents(queue)
@@ -131,7 +131,7 @@ class QueueController(KindController[Queue]):
             self.worker.queue.add(target.name)
 
     def not_ready(self) -> str | None:
-        """Return a message about required queues that cannot be used yet; None if all can be used."""
+        """Return a message about built-in queues that cannot be used yet; None if all built-in queues can be used."""
         known = {name: self._queues.get(name) for name in BUILT_IN_QUEUES}
         missing = [name for name, queue in known.items() if queue is None or not queue.status.state]
         return f"not open yet: {', '.join(missing)}" if missing else None
@@ -164,12 +164,12 @@ class QueueController(KindController[Queue]):
         self._write(queue, rules.at_rest(queue, parent, busy=load.busy), load)
 
     def _gangs(self, name: str) -> list[PodGroupStatus]:
-        """Return the status of each gang in the queue, from Volcano's PodGroups and native ones."""
+        """Return the status of each gang in the queue, from Volcano's PodGroups and from native PodGroups."""
         natives = self._natives.by_index(QUEUE_INDEX, name)
         return [*(each.status for each in self._groups.by_index(QUEUE_INDEX, name)), *map(status_of, natives)]
 
     def _obey(self, command: Command, queue: Queue, parent: Queue | None, load: rules.Load) -> Queue:
-        """Execute a Command and delete it; this is idempotent."""
+        """Execute a Command and delete the Command; a repeated call has no further effect."""
         uid, meta = command.target.uid if command.target else "", queue.metadata
         wanted = rules.asked(command.action, queue, parent, busy=load.busy)
         if uid and uid != meta.uid:

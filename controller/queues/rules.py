@@ -1,12 +1,12 @@
-"""The state of a queue, its status, and the requests of the pods in it. No I/O, no clock.
+"""The state of a queue, its status, and the requests of the pods in it. The functions do no I/O and read no clock.
 
-A queue that was closed while it contained gangs is Closing until these gangs are gone. Closing a queue also closes the
-queues below it; they open again when it opens. An annotation distinguishes queues that were closed with their parent
-from queues that a Command has closed.
+A queue that was closed while it contained gangs is Closing until these gangs are gone. Closing a queue also closes its
+descendants, which open again when the queue opens. An annotation distinguishes queues that were closed with their
+parent from queues that a Command has closed.
 
 A pod is charged to the queue of its gang, with its current requests, while it is bound to a node and has not finished.
-A pod without a PodGroup is charged to the queue that it named when it was first seen with its node. The charge is
-capped at the amounts that its node has offered.
+A pod without a PodGroup is charged to the queue that it named when it was first seen with its node. The charge of a pod
+is capped at the amounts that its node has offered.
 """
 
 import threading
@@ -31,7 +31,7 @@ SHUT = frozenset({"Closed", "Closing"})
 
 @dataclass(slots=True)
 class Load:
-    """The load of a queue: gangs by phase, and the requests of pods in it and its descendants."""
+    """The load of a queue: its number of gangs in each phase, and the requests of pods in it and its descendants."""
 
     gangs: Counter[str] = field(default_factory=Counter)
     allocated: Vector = field(default_factory=dict)
@@ -44,14 +44,14 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class WantedState:
-    """The desired state of a queue; `by_parent` if its parent closes it."""
+    """The desired state of a queue; `by_parent` is true if the queue is closed because its parent is."""
 
     state: QueueState
     by_parent: bool
 
 
 def counted(gangs: Iterable[PodGroupStatus]) -> Counter[str]:
-    """Return the number of gangs for each counter of the queue's status: Volcano's PodGroups and native ones alike."""
+    """Return the number of gangs for each counter in a queue's status."""
     return Counter((gang.phase or "Pending").lower() for gang in gangs)
 
 
@@ -102,9 +102,9 @@ def status_of(queue: Queue, state: QueueState, load: Load) -> QueueStatus:
 
 
 class Counted(NamedTuple):
-    """The charge of a pod: the charged queue and the amounts.
+    """The charge of a pod: the charged queue and the charged amounts.
 
-    `gang` is the key of the pod's gang; empty without a gang.
+    `gang` is the key of the pod's gang; empty if the pod has no gang.
     """
 
     queue: str
@@ -112,14 +112,14 @@ class Counted(NamedTuple):
     gang: str
     node: str
     beyond: Pod | None
-    """The pod itself, if its charge may change with its node; otherwise None. The charge may change if the pod requests
-    more than the node offers, or if the node is unknown."""
+    """The pod, if it requests more than its node offers or the node is unknown; otherwise None. The charge of such a
+    pod may change with its node."""
 
 
 class RequestsByQueue:
-    """Requests by queue; `group` finds a PodGroup by key, and `offers` returns the amounts that a node offers.
+    """The charged requests of each queue.
 
-    Thread-safe.
+    `group` finds a PodGroup by key, and `offers` returns the amounts that a node offers. Thread-safe.
     """
 
     def __init__(
@@ -128,12 +128,12 @@ class RequestsByQueue:
         self._group, self._offers = group, offers
         self._lock = threading.Lock()
         self._pods: dict[str, Counted] = {}
-        """The counted pods by UID."""
+        """The charges of the counted pods, by UID."""
         self._members: dict[str, dict[str, None]] = {}
         """Maps the key of a gang to the UIDs of its counted pods."""
         self._queues: dict[str, Vector] = {}
         self._beyond: dict[str, dict[str, Pod]] = {}
-        """Maps the name of a node to the pods in `Counted.beyond`, by UID."""
+        """Maps the name of a node to its pods whose charge may change with the node (`Counted.beyond`), by UID."""
 
     def pod_seen(self, pod: Pod, *, gone: bool) -> str | None:
         """Count a pod in its current state; return the queue whose sum has changed."""
@@ -170,7 +170,7 @@ class RequestsByQueue:
         return (group.spec.queue or names.DEFAULT_QUEUE) if group else queue
 
     def forget_others(self, present: Callable[[], set[str]]) -> None:
-        """Drop pods whose UIDs no longer exist, except for pods that were counted later."""
+        """Drop counted pods that no longer exist; `present` returns the UIDs of existing pods."""
         with self._lock:
             known = set(self._pods)
         for uid in known - present():
@@ -212,7 +212,7 @@ class RequestsByQueue:
         return pod.queue
 
     def requests_in(self, queue: str) -> Vector:
-        """Return the requests of the queue's own pods."""
+        """Return the requests that are charged to this queue itself, without its descendants."""
         with self._lock:
             return dict(self._queues.get(queue, {}))
 

@@ -1,4 +1,4 @@
-"""Reader of the existing objects of TrainJobs, in caches and recent writes, and executor of the steps."""
+"""Reader of the existing objects of TrainJobs, from caches and recent writes, and executor of steps."""
 
 import threading
 from collections.abc import Mapping
@@ -35,11 +35,11 @@ log = structlog.get_logger(__name__)
 BELIEVED_S = 30.0
 """Time for which a created object, or a Command, counts as existing while no cache shows it."""
 _FAILED_CREATE = frozenset({("Job", "FailedCreate"), ("JobSet", "JobCreationFailed")})
-"""Kinds and reasons of Events of a batch/v1 Job that lacks pods, and of a JobSet that lacks Jobs."""
+"""Kinds and reasons of Events which show that a batch/v1 Job cannot create pods, or a JobSet cannot create Jobs."""
 _CREATED = "SuccessfulCreate"
-"""Reason of the Event of a batch/v1 Job whose pod has been created."""
+"""Reason of the Event about the creation of a pod of a batch/v1 Job."""
 TRAIN_JOB_INDEX = "train-job"
-"""Index of the store of initializers: `namespace/name` of the TrainJob."""
+"""Index of the store of initializers: `namespace/name` of the initializer's TrainJob."""
 
 
 def train_job_keys(job: IndexedJob) -> list[str]:
@@ -48,7 +48,7 @@ def train_job_keys(job: IndexedJob) -> list[str]:
 
 
 class Ensured(NamedTuple):
-    """An object that was found up to date: the hash of its wanted manifest, and its UID and version at that time."""
+    """Record of an object that was found up to date: the hash of its wanted manifest, and its UID and version."""
 
     fingerprint: str
     uid: str
@@ -87,7 +87,7 @@ class ChildSteps:
         return Children(job, pods, found, job_set, group)
 
     def left(self, train_job: TrainJob) -> Children:
-        """Return the objects that remain after a TrainJob has ended, for any kind of runtime."""
+        """Return the objects of a TrainJob that has ended; its runtime need not be known."""
         own = self.initializers.store.by_index(TRAIN_JOB_INDEX, train_job.metadata.key)
         return self.children(train_job, [each.metadata.name for each in own])
 
@@ -98,7 +98,7 @@ class ChildSteps:
             self._commands.pop(uid, None)
 
     def run_step(self, train_job: TrainJob, step: Step) -> None:
-        """Carry out one step. If something prevents it, raise Obstacle."""
+        """Carry out one step; raise Obstacle if this is not possible now."""
         match step:
             case Create():
                 self._create(train_job, step.manifest)
@@ -121,13 +121,13 @@ class ChildSteps:
     def fail_gang(self, group: PodGroup, why: str) -> None:
         """Record in the PodGroup of a JobSet's pods that the TrainJob has failed.
 
-        The pods alone do not show this, because some of them may have succeeded.
+        The state of the pods does not show the failure, because some of the pods may have succeeded.
         """
         with suppress(NotFound, Conflict):
             patch_object(self._client, POD_GROUPS, group.metadata, {"status": {"ending": why}})
 
     def delete(self, job: Job | IndexedJob | JobSet, why: str) -> None:
-        """Delete a Job or JobSet; it stays until its pods are gone."""
+        """Delete a Job or JobSet; the object exists until its pods are gone."""
         kinds: dict[type, Resource[Any]] = {Job: JOBS, IndexedJob: INDEXED_JOBS, JobSet: JOB_SETS}
         resource = kinds[type(job)]
         if job.metadata.deletion_timestamp:
@@ -143,7 +143,7 @@ class ChildSteps:
         """Return the reason why pods or Jobs cannot be created, from the newest Event about their creators.
 
         Return "" if there is no such Event after `since_s`, or if a pod was created later. `makers` maps the kind of
-        each creator to its name; the result begins with both.
+        each creator to the creator's name; the returned reason begins with kind and name.
         """
         found: list[tuple[float, str]] = []
         for kind, name in makers.items():
@@ -170,7 +170,7 @@ class ChildSteps:
         (self._made if ours else self._made_initializers).note(made)
 
     def _command(self, train_job: TrainJob, step: SendCommand) -> None:
-        """Create the Command once for each phase of the Job; the Command stays until it is carried out."""
+        """Create the Command once for each phase of the Job; the Command exists until it has been carried out."""
         meta = step.job.metadata
         command = (step.action, train_job.metadata.generation, step.job.status.state.phase)
         until, last = self._commands.get(train_job.metadata.uid, (0.0, None))
@@ -215,9 +215,9 @@ class ChildSteps:
                 self._ensured.setdefault(meta.uid, {})[key] = Ensured(mark, live["metadata"]["uid"], version)
 
     def _present(self, train_job: TrainJob, resource: Resource[JSON], name: str, *, likely: bool) -> JSON | None:
-        """Return the object of this name if it exists and belongs to the TrainJob.
+        """Return the object with this name if it exists and belongs to the TrainJob.
 
-        If the object is not `likely` to exist, it is only read if the cache of ConfigMaps has one of this name.
+        An object that is not `likely` to exist is read only if the cache contains a ConfigMap with this name.
         """
         if not likely and self.maps.store.get(f"{train_job.metadata.namespace}/{name}") is None:
             return None
@@ -242,5 +242,5 @@ class ChildSteps:
 
 
 def _of(train_job: TrainJob, found: T | None) -> T | None:
-    """Return the object, if it belongs to this TrainJob."""
+    """Return the object if it belongs to this TrainJob, otherwise None."""
     return found if found is not None and owned_by(found.metadata, train_job.metadata.uid) else None

@@ -14,11 +14,11 @@ from muster.api.volcano.batch import Job
 from muster.kube.errors import Refused
 
 DELETION_FAILED = "TrainJobResourcesDeletionFailed"
-"""Reason of the Event of a TrainJob that has ended, and whose objects cannot be deleted."""
+"""Reason of the Event about a TrainJob that has ended, but whose objects cannot be deleted."""
 
 
 class Cleanup:
-    """Deletes objects by the steps of a TrainJob; a refusal is reported in an Event and retried later."""
+    """Deletes the objects of ended TrainJobs; a refused deletion is reported in an Event and retried later."""
 
     def __init__(self, kit: Kit, steps: ChildSteps) -> None:
         self._recorder, self._wall_s, self._steps = kit.recorder, kit.wall_s, steps

@@ -43,19 +43,20 @@ from muster.volcano.tasks import job_of
 BLOCKED_S = 10.0
 """Time until the next attempt for a blocked TrainJob."""
 WITHOUT_PODS_S = 10.0
-"""Time after which Events of a batch/v1 Job without pods are read, and read again."""
+"""Interval, in seconds, at which the Events of a batch/v1 Job without pods are read."""
 RETRIED_S = 1200.0
-"""Age from which a rejection in an Event no longer counts as current.
+"""Age, in seconds, from which a rejection in an Event no longer counts as current.
 
-JobSet's controller retries after at most 1,000 s, the Job controller after 60 s, with an Event at least every 5
-minutes."""
+JobSet's controller retries after at most 1,000 s. The Job controller retries after at most 60 s and records an Event at
+least every 5 minutes."""
 PODS_S = 0.1
-"""Delay of the pass after a change of a pod, so that one pass handles the changes of all pods of a TrainJob."""
+"""Delay between a change of a pod and the pass, so that one pass handles the changes of all pods of a TrainJob."""
 
 
 class TrainJobs(KindController[TrainJob]):
-    """The controller of TrainJobs; trainers write `trainerStatus`, and the controller the rest of the status.
+    """The controller of TrainJobs.
 
+    Trainers themselves write the field `trainerStatus` of the status; the controller writes all other fields.
     `authorities` are the certificate authorities that trainers trust for reports; None without a status server. With
     `network_policies`, pods of other jobs have no access, unless the TrainJob or its runtime allows it.
     """
@@ -95,7 +96,7 @@ class TrainJobs(KindController[TrainJob]):
         super()._seen(old, new)
 
     def _relevant_fields(self, obj: TrainJob) -> tuple[object, ...]:
-        """Return the annotations, conditions and counts of an object.
+        """Return the fields of a TrainJob that affect a pass, including its annotations, conditions and counts.
 
         Reports of trainers and the messages of conditions are excluded: a refusal with a different message each time
         would cause endless immediate retries.
@@ -104,7 +105,7 @@ class TrainJobs(KindController[TrainJob]):
         return *super()._relevant_fields(obj), obj.metadata.annotations, held, obj.status.jobs_status
 
     def _child_seen(self, old: Object | None, new: Object | None) -> None:
-        """Queue the TrainJob of an object that has changed, if it has one."""
+        """Queue the TrainJob that controls a changed object, if there is one."""
         child = new or old
         key = controller_key(child.metadata, TRAIN_JOBS) if child else None
         if key:
@@ -125,7 +126,7 @@ class TrainJobs(KindController[TrainJob]):
             self.worker.queue.add_after(job.key, PODS_S)
 
     def process(self, key: str) -> None:
-        """Run one pass. A TrainJob that another controller manages, or that is being deleted, is left alone."""
+        """Run one pass. Nothing is done for a TrainJob that is being deleted or that another controller manages."""
         train_job = self.newest(key)
         if train_job is None or train_job.metadata.deletion_timestamp or not train_job.managed_here:
             return
@@ -150,7 +151,7 @@ class TrainJobs(KindController[TrainJob]):
         self._steps.forget(uid)
 
     def _go_on(self, train_job: TrainJob) -> TrainJob | None:
-        """Decide on the next steps of a TrainJob and carry them out; return the TrainJob if it has ended."""
+        """Decide on the next steps of a TrainJob and carry out these steps; return the TrainJob if it has ended."""
         compiled = self._compile(train_job)
         if compiled.plan is None:
             why = "; ".join(map(str, compiled.errors))
@@ -196,7 +197,7 @@ class TrainJobs(KindController[TrainJob]):
             raise obstacle
 
     def _compile(self, train_job: TrainJob) -> Compiled:
-        """Return plan and components of a TrainJob; recompute them if its generation, nodes or authorities change."""
+        """Return plan and components of a TrainJob; recompute both if its generation, nodes or authorities change."""
         meta, authorities = train_job.metadata, self._authorities
         trusted = authorities.pem() if authorities else ""
         version = (meta.generation, meta.annotations.get(names.NUM_NODES, ""), trusted)
@@ -214,7 +215,7 @@ class TrainJobs(KindController[TrainJob]):
         return self._steps.children(train_job, [initializer_name(train_job, each.name) for each in before(plan)])
 
     def _computed(self, train_job: TrainJob, children: Children) -> Computed:
-        """Return end and counts from the plugin that computes a status, or else from the JobSet."""
+        """Return end and counts of a TrainJob from the plugin that computes a status, or else from the JobSet."""
         plugin, own = self._framework.status, of_job_set(children.job_set)
         if plugin is None or own.end:
             return own
@@ -234,7 +235,7 @@ class TrainJobs(KindController[TrainJob]):
         *,
         unblocked: bool = False,
     ) -> TrainJob:
-        """Write the status. The condition `Blocked` stays until a pass has taken all steps."""
+        """Write the status. The condition `Blocked` remains until a pass has carried out all steps."""
         statuses = theirs.with_counts(status.jobs_status(train_job, plan, children))
         blocked = [each.message for each in train_job.status.conditions if each.type == status.BLOCKED]
         obstacle = self._refusal(train_job, children, statuses) if unblocked or not blocked else blocked[0]
@@ -274,14 +275,14 @@ class TrainJobs(KindController[TrainJob]):
         return ""
 
     def _after_the_end(self, train_job: TrainJob) -> None:
-        """Delete the remaining objects of a TrainJob that has ended, now or later."""
+        """Delete the remaining objects of a TrainJob that has ended, or request a later pass for the deletion."""
         self._forget(train_job)
         left_s = self._cleanup.delete_left(train_job)
         if left_s is not None:
             self.worker.queue.add_after(train_job.metadata.key, left_s)
 
     def _blocked(self, train_job: TrainJob, why: str, *, passing: bool = False) -> None:
-        """Report the obstacle, and try again later."""
+        """Report the obstacle in the TrainJob's status and in an Event, and request a later pass."""
         if passing:
             raise Retry(why)
         held = status.conditions(train_job, now=format_time(self._wall_s()), obstacle=why)
@@ -294,7 +295,7 @@ class TrainJobs(KindController[TrainJob]):
     def _with_status(
         self, train_job: TrainJob, jobs: list[ReplicatedJobStatus], held: list[Condition], runtime_digest: str = ""
     ) -> TrainJob:
-        """Write this status if it differs; return the TrainJob. Raise Conflict if the object has changed."""
+        """Write this status if it differs; return the TrainJob. Raise Conflict if the TrainJob has changed."""
         old = train_job.status
         begun = any(job.ready or job.succeeded or job.failed or job.active or job.suspended for job in jobs)
         counts = jobs if old.jobs_status or begun else []

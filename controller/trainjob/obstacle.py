@@ -9,9 +9,9 @@ from muster.api.kubernetes.meta import ObjectMeta
 
 
 class Obstacle(Exception):  # noqa: N818 - no defect: something in the cluster is in the way
-    """Error that is reported in the TrainJob's status and in an event, and retried.
+    """Error that is reported in the TrainJob's status and in an Event; the pass is retried later.
 
-    An obstacle that is `passing` (soon gone by itself) is not reported.
+    A `passing` obstacle, which is expected to disappear soon, is not reported.
     """
 
     def __init__(self, message: str, *, passing: bool = False) -> None:
@@ -20,7 +20,7 @@ class Obstacle(Exception):  # noqa: N818 - no defect: something in the cluster i
 
 
 def foreign(what: str, meta: ObjectMeta, train_job: TrainJob) -> Obstacle:
-    """Return the obstacle for an object of another owner that has a name which the TrainJob needs."""
+    """Return the obstacle to report if an object of another owner already uses a name that the TrainJob needs."""
     owner = meta.controller
     if owner and owner.kind == TRAIN_JOBS.kind and owner.name == train_job.metadata.name:
         return Obstacle(f"{what} of an earlier TrainJob of this name still exists; it is being deleted", passing=True)

@@ -1,9 +1,9 @@
 """The status server, to which trainers report their progress over HTTPS; it writes `status.trainerStatus`.
 
-Every replica of the controller answers, leader or not, because a report only requires a review of its token and one
-write. Kubeflow's SDK calls the server in `update_trainjob_status`. `TrainerReports` gives each training container the
-URL, the token and the CA certificates, in the variables that the SDK reads. The token is valid for the status of this
-container's TrainJob and nothing else.
+Every replica of the controller accepts reports, because a report requires only a review of its token and a write.
+Kubeflow's SDK calls the server in `update_trainjob_status`. `TrainerReports` sets the variables that the SDK reads,
+with the URL, the token and the CA certificates, in each training container. The token of a container is valid only for
+the status of the container's TrainJob.
 """
 
 import asyncio
@@ -40,10 +40,10 @@ from muster.runtime.train_job import mounted_paths
 JSON = dict[str, Any]
 log = structlog.get_logger(__name__)
 AT_ONCE: Final = 32
-"""Maximum number of complete reports that are handled at the same time; others wait."""
+"""Maximum number of completely received reports that are handled at the same time; further reports wait."""
 OF_A_PEER: Final = 8
-"""Maximum number of complete reports from one address that are handled at the same time, so that an address with many
-reports does not delay others."""
+"""Maximum number of reports from one address that are handled at the same time, so that many reports from one address
+do not delay others."""
 _CALL_S: Final = 5.0
 VOLUME = "kubeflow-trainer-token"
 FOLDER = "/var/run/secrets/kubeflow/trainer"
@@ -52,7 +52,7 @@ _STEPS = frozenset({"trainer", "launcher"})
 
 
 class Reports:
-    """Handler of reports, each given as path, Authorization header and body of its request."""
+    """Handler of reports; each report consists of the path, the Authorization header and the body of a request."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -72,7 +72,7 @@ class Reports:
             return status, reports.answer(reports.RefusedError(status, message))
 
     def accept_report(self, path: str, authorization: str, body: bytes) -> JSON:
-        """Write the reported status and return it; raise RefusedError if it is refused."""
+        """Write the reported status and return it; raise RefusedError if the report is refused."""
         target = reports.target_of(path)
         spec = {"token": reports.token_of(authorization), "audiences": [target.audience]}
         review = self._client.create(TOKEN_REVIEWS, {"metadata": {}, "spec": spec}, timeout_s=_CALL_S)
@@ -106,7 +106,7 @@ class Reports:
 
 
 class ReportServer:
-    """Server of reports over TLS in a daemon thread; a pool of threads waits for the API server."""
+    """HTTPS server for reports, which runs in a daemon thread; a pool of threads makes the calls to the API server."""
 
     def __init__(self, reports: Reports, host: str, port: int, tls: ServerTLS) -> None:
         self._reports = reports
@@ -117,7 +117,7 @@ class ReportServer:
         self._server: Threaded | None = None
 
     def start(self) -> None:
-        """Bind the port (OSError if it is taken) and start to answer."""
+        """Bind the port and start to answer; raise OSError if the port is taken."""
         listening = listen(*self._address)
         log.info("status server of TrainJobs started", host=self._address[0], port=listening.getsockname()[1])
         self._server = Threaded("reports", self._app(), [listening], self._tls)
@@ -147,7 +147,7 @@ class ReportServer:
 
 
 class ReportLimit:
-    """Limit of the reports that are handled at a time for each address; used on one event loop.
+    """Limit of the reports that are handled at a time for each address; must be used in a single event loop.
 
     Only addresses with current reports use memory.
     """
@@ -159,7 +159,7 @@ class ReportLimit:
 
     @asynccontextmanager
     async def slot_for(self, peer: str) -> AsyncIterator[None]:
-        """Wait until a report of this address may be handled, and occupy its slot."""
+        """Wait until a report from this address may be handled, and occupy a slot within the `with` block."""
         free, reports = self._peers.get(peer) or (asyncio.Semaphore(self._at_once), 0)
         self._peers[peer] = (free, reports + 1)
         try:
@@ -183,18 +183,18 @@ async def _body(request: Request) -> bytes:
 
 
 PASS_EVERY_S: Final = 300.0
-"""Interval between passes over a running TrainJob. A pass gives its pods new authorities, long before the old ones
-expire."""
+"""Interval between passes over a running TrainJob, in seconds. A pass gives new authorities to the TrainJob's pods,
+long before the old authorities expire."""
 
 
 class Authorities:
-    """The file with the status server's CA certificates; the controller creates them in a new installation."""
+    """The file with the status server's CA certificates, which the controller creates in a new installation."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
 
     def pem(self) -> str:
-        """Return the current certificates. Raises Obstacle if the file cannot be read yet."""
+        """Return the current CA certificates. Raise Obstacle if the file cannot be read yet."""
         try:
             return self._file.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
@@ -203,7 +203,7 @@ class Authorities:
 
 
 class TrainerReports:
-    """The runtime plugin of one status server: its URL for pods, and a function for its current authorities (PEM)."""
+    """The runtime plugin that gives trainers the URL of the status server; `ca_pem` returns its authorities (PEM)."""
 
     name = "TrainerReports"
 
@@ -212,7 +212,7 @@ class TrainerReports:
         self._ca_pem = ca_pem
 
     def enforce_pod_spec(self, info: Info) -> None:
-        """Add the environment variables and the volume to the training pods."""
+        """Add the variables for reports, and the volume with the token, to the training pods."""
         if info.train_job is None:
             return
         base = f"{GROUP}/{VERSION}/namespaces/{info.owner.namespace}/trainjobs/{info.owner.name}/status"
@@ -235,7 +235,7 @@ class TrainerReports:
             pod_set.target.set(self.name, yielding(info, sourced))
 
     def build(self, plan: Plan) -> Iterable[Component]:
-        """Build the ConfigMap with the authorities."""
+        """Build the ConfigMap with the status server's CA certificates."""
         if plan.owner.kind == "TrainJob" and any(self.name == each.plugin for s in plan.pod_sets for each in s.volumes):
             manifest = {
                 "apiVersion": "v1",
@@ -247,7 +247,7 @@ class TrainerReports:
 
 
 def _free(wanted: str, taken: Container[Any]) -> str:
-    """Return a name or path that the pods do not use yet: values of the pods are never replaced."""
+    """Return a name or path that is not taken, because values in the pods are never replaced."""
     return next(each for each in chain([wanted], (f"{wanted}-{number}" for number in count(2))) if each not in taken)
 
 

@@ -1,8 +1,8 @@
 """The runtime of a TrainJob: the version that admission used, stored in a ConfigMap (a snapshot) by the first pass.
 
-Admission records the version (annotation `muster.dev/runtime-version`). If the runtime has changed by the first pass,
-the API server can still list that version, until etcd is compacted after some minutes. Later changes do not affect the
-TrainJob.
+Admission records the version (annotation `muster.dev/runtime-version`). If the runtime changes before the first pass,
+the API server can still list the recorded version until etcd is compacted, a few minutes later. Later changes of the
+runtime do not affect the TrainJob.
 """
 
 from contextlib import suppress
@@ -41,9 +41,8 @@ JSON = dict[str, Any]
 Runtime = TrainingRuntime | ClusterTrainingRuntime
 KEY = "runtime"
 FINALIZER = f"{GROUP}/resource-in-use"
-"""The finalizer that Kubeflow Trainer before 2.3 added to runtimes and that may still be present.
-
-The finalizer must be removed before a runtime can be deleted."""
+"""The finalizer that versions of Kubeflow Trainer before 2.3 have added to runtimes. A runtime with this finalizer
+cannot be deleted."""
 _KINDS: dict[str, Resource[Any]] = {each.kind: each for each in (TRAINING_RUNTIMES, CLUSTER_TRAINING_RUNTIMES)}
 
 
@@ -70,10 +69,10 @@ def snapshot_name(train_job: str) -> str:
 
 
 class RuntimeFinder:
-    """Finder of the runtimes of TrainJobs; each runtime is looked up once. `maps` holds the ConfigMaps of TrainJobs.
+    """Finder of the runtimes of TrainJobs; the runtime of each TrainJob is looked up once.
 
-    Any user who may write ConfigMaps can change a snapshot. Therefore, a snapshot is used only if it has the digest in
-    the TrainJob's status, which only the controller writes.
+    `maps` is the store of the TrainJobs' ConfigMaps. Any user who may write ConfigMaps can change a snapshot.
+    Therefore, a snapshot is used only if it has the digest in the TrainJob's status, which only the controller writes.
     """
 
     def __init__(
@@ -84,11 +83,11 @@ class RuntimeFinder:
         self._maps = maps
         self._target: Target = target
         self._known: dict[str, tuple[str, str]] = {}
-        """Maps the UID of a TrainJob to the text of its runtime (equal texts are shared) and to the digest of the
+        """Maps the UID of a TrainJob to its runtime as text (equal texts are shared) and to the digest of its
         snapshot."""
 
     def runtime_of(self, train_job: TrainJob) -> Runtime:
-        """Return the runtime; raise Obstacle if it cannot be read, or is not allowed."""
+        """Return the runtime of a TrainJob; raise Obstacle if the runtime cannot be read, or is not allowed."""
         uid = train_job.metadata.uid
         if uid not in self._known:
             text = self._kept(train_job) or self._keep(train_job)
@@ -109,9 +108,9 @@ class RuntimeFinder:
         self._known.pop(uid, None)
 
     def _decoded(self, reference: RuntimeRef, text: str) -> Runtime:
-        """Return the runtime that is stored as text.
+        """Parse and check a runtime that is stored as text.
 
-        Repeat the checks of admission, because a label can switch admission off.
+        The checks of admission are repeated, because a label can switch admission off.
         """
         kind: Resource[Runtime] = _KINDS[reference.kind]
         what = f"{reference.kind} {reference.name}"
@@ -125,7 +124,7 @@ class RuntimeFinder:
         return runtime
 
     def _kept(self, train_job: TrainJob) -> str | None:
-        """Return the snapshot that an earlier pass has stored."""
+        """Return the snapshot of the runtime that an earlier pass has stored."""
         meta = train_job.metadata
         key = f"{meta.namespace}/{snapshot_name(meta.name)}"
         if not train_job.status.runtime_digest or self._maps.get(key) is None:
@@ -134,7 +133,10 @@ class RuntimeFinder:
         return self._believed(train_job, found) if found else None
 
     def _keep(self, train_job: TrainJob) -> str:
-        """Read and store the runtime. A snapshot with the digest in the status takes precedence."""
+        """Read the runtime of a TrainJob and store a snapshot of it.
+
+        An existing snapshot with the digest in the TrainJob's status takes precedence.
+        """
         text = self._text(train_job)
         for _ in range(2):
             try:
@@ -173,7 +175,7 @@ class RuntimeFinder:
         return {"metadata": metadata, "immutable": True, "data": {KEY: text}}
 
     def _snapshot(self, train_job: TrainJob) -> _Snapshot | None:
-        """Return the ConfigMap, its content unchecked; raise Obstacle if it is not the TrainJob's, or is unreadable."""
+        """Return the ConfigMap of the snapshot, its content unchecked; raise Obstacle if it is not the TrainJob's."""
         meta = train_job.metadata
         name = snapshot_name(meta.name)
         try:
@@ -197,7 +199,7 @@ class RuntimeFinder:
     def _version(self, train_job: TrainJob) -> JSON:
         """Return the runtime version that admission used.
 
-        If that version no longer exists, return the current one with a warning.
+        If this version is no longer available, return the current version, with a warning.
         """
         reference, meta = train_job.spec.runtime_ref, train_job.metadata
         uid, _, version = meta.annotations.get(names.RUNTIME_VERSION, "").partition("/")
@@ -236,7 +238,7 @@ class RuntimeFinder:
 
 
 class Finalizers(KeyController):
-    """A worker over runtimes (`namespace/name`, or `name`) with a finalizer of Kubeflow Trainer before 2.3."""
+    """The worker that removes the finalizer of old versions of Kubeflow Trainer; its keys name runtimes."""
 
     def __init__(self, kit: Kit) -> None:
         super().__init__(kit, "runtime")
@@ -244,7 +246,7 @@ class Finalizers(KeyController):
         self.handlers += [(each, self._seen) for each in self.reflectors.values()]
 
     def process(self, key: str) -> None:
-        """Remove the finalizer, and keep all other finalizers."""
+        """Remove the finalizer of Kubeflow Trainer from a runtime, and keep all other finalizers."""
         kind: Resource[Any] = TRAINING_RUNTIMES if "/" in key else CLUSTER_TRAINING_RUNTIMES
         found: Object | None = self.reflectors[kind.plural].store.get(key)
         if found is None or FINALIZER not in found.metadata.finalizers:

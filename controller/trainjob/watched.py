@@ -26,7 +26,10 @@ JSON = dict[str, Any]
 
 
 class Kinds:
-    """Look-up of resources by kind. Common kinds are built in; other kinds are found by the API server's discovery."""
+    """Look-up of resources by kind.
+
+    Common kinds are built in; all other kinds are looked up through the API server's discovery.
+    """
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -58,7 +61,7 @@ class UnknownKindObject(Object):
 
 
 class Watched:
-    """Caches of the kinds that plugins watch, limited to objects of TrainJobs.
+    """Caches of the kinds that plugins watch; they contain only objects of TrainJobs.
 
     A kind is cached while its CRD is installed.
     """
@@ -71,7 +74,7 @@ class Watched:
         self._reflectors = [OptionalReflector(client, _resource(name), partial(self._changed, name)) for name in wanted]
 
     def add_handler(self, handler: Handler[Object]) -> None:
-        """Call the handler with each change, once the cache contains it."""
+        """Register a handler, which is called with each change after the cache contains the change."""
         self._handlers.append(handler)
 
     def start(self) -> None:
@@ -86,20 +89,20 @@ class Watched:
 
     @property
     def synced(self) -> bool:
-        """True if the cache of each kind is in sync, or the kind is not installed."""
+        """True if the cache of each installed kind is in sync."""
         return all(reflector.synced for reflector in self._reflectors)
 
     def get(self, resource: Resource[Any], key: str) -> Object | None:
-        """Return the object with this key, of a kind that is watched."""
+        """Return the object with this key and this kind, which must be watched."""
         found = self._objects.get(resource.full_name)
         return found.get(key) if found is not None else None
 
     def watches(self, resource: Resource[Any]) -> bool:
-        """Return True if a cache shows the objects of this kind."""
+        """Return True if the objects of this kind are cached."""
         return resource.full_name in self._objects
 
     def objects_of(self, train_job: TrainJob) -> list[Mapping[str, Any]]:
-        """Return all objects that a TrainJob controls, as JSON, by kind and name."""
+        """Return all objects that a TrainJob controls, as JSON, keyed by kind and name."""
         uid = train_job.metadata.uid
         found = [each for store in self._objects.values() for each in store.list() if owned_by(each.metadata, uid)]
         return [msgspec.to_builtins(each) for each in sorted(found, key=lambda each: (each.kind, each.metadata.name))]

@@ -1,12 +1,12 @@
-"""Causes of restarts, and restart budgets: how often a gang may restart in a sliding window. Pure.
+"""Causes of restarts, and restart budgets, which limit the restarts of a gang within a sliding time window. Pure.
 
-A fault is caused by the infrastructure or the user program, or is unknown, as listed in docs/preemption.md:
+A fault is attributed to the infrastructure, to the user program, or to an unknown cause (docs/preemption.md):
 
-* infrastructure: caused by the kubelet, kube-scheduler, or the loss of a node; these use up no budget;
+* infrastructure: caused by the kubelet, kube-scheduler, or the loss of a node; a restart uses up no budget;
 * user program: an exit code that the program chooses;
 * unknown: a signal, because a broken GPU and an invalid pointer in the program cause the same signal.
 
-Counted restarts are recorded in the Job's status with their times, so that another process continues the count. A
+Counted restarts are recorded in the Job's status with their times, so that another process can continue counting. A
 restart beyond the budget ends the Job: it enters Restarting like every restart, and then fails.
 """
 
@@ -33,9 +33,10 @@ INFRASTRUCTURE_EVENTS = frozenset({POD_EVICTED, POD_PENDING, UNKNOWN})
 """Events that the infrastructure causes: a pod was evicted, lost its node or did not start in time, or the gang lost
 members."""
 INFRASTRUCTURE_REASONS = frozenset({"Evicted", "NodeLost", "NodeShutdown", "Preempting", "Shutdown", "Terminated"})
-"""Status reasons of a pod that the kubelet or the node controller has terminated or rejected."""
+"""Reasons in the status of a pod that the kubelet or the node controller has terminated or rejected."""
 USER_REASONS = frozenset({"ContainerCannotRun", "DeadlineExceeded", "Error", "OOMKilled", "StartError"})
-"""Status reasons of a pod or container that show a fault of the user program; for `Error`, the exit code decides."""
+"""Reasons in the status of a pod or container that show a fault of the user program. For `Error`, the exit code is
+decisive."""
 LAST_OF_USERS = 127
 """Highest exit code that a program or its shell chooses; higher codes are signals (128 plus the signal)."""
 FOLLOWS_S = 600.0
@@ -46,7 +47,7 @@ _MESSAGE_CHARS = 64
 
 
 class Restarts(msgspec.Struct, omit_defaults=True):
-    """Record of counted restarts in the status."""
+    """The record of counted restarts that the Job's status contains."""
 
     past: list[tuple[float, str]] = []
     """Counted restarts, each with its time (seconds since the epoch) and cause; at most as many as the budget
@@ -56,12 +57,12 @@ class Restarts(msgspec.Struct, omit_defaults=True):
 
 
 def budget_of(job: Job) -> RestartBudget | None:
-    """Return the budget of a Job; None if it has no valid one."""
+    """Return the restart budget of a Job; None if the Job has no valid budget."""
     return restart_budget(job.metadata.annotations)
 
 
 def charged(job: Job, status: JobStatus, request: JobEvent, fault: Fault, now_s: float) -> JobStatus:
-    """Return the status of a Job that is about to restart: the restart is counted, or the budget counts as spent.
+    """Return the status of a Job that is about to restart; it counts the restart, or records that the budget is spent.
 
     A restart caused by the infrastructure uses up neither the budget nor maxRetry. A restart by a user's Command does
     not use up the budget, and lets a Job with a spent budget continue.
@@ -91,12 +92,12 @@ def restarts_of(status: JobStatus) -> Restarts:
 
 
 def spent(status: JobStatus) -> str:
-    """Return why the budget of a Job is spent; empty if it is not spent, or if there is no budget."""
+    """Return the message about a spent restart budget of a Job; "" if the budget is not spent, or the Job has none."""
     return restarts_of(status).spent if notes.note(status, notes.RESTARTS) else ""
 
 
 def no_restart_left(job: Job) -> bool:
-    """Return True if the current restart ends the Job."""
+    """Return True if the Job must fail after the current restart, because no further restart is allowed."""
     return job.status.retry_count >= max_retry(job.spec) or bool(spent(job.status))
 
 
@@ -120,7 +121,7 @@ def _message(budget: RestartBudget, past: list[tuple[float, str]]) -> str:
 def fault_of(
     request: JobEvent, pods: Sequence[Pod], now_s: float, infrastructure_codes: frozenset[int] = frozenset()
 ) -> Fault:
-    """Return the cause of an event; `pods` are all current pods of the Job.
+    """Return the kind of fault that caused an event; `pods` are all current pods of the Job.
 
     If one pod was disrupted recently, the other pods usually fail because they lose their connections to it. A
     disruption long ago does not explain a failure.
@@ -139,7 +140,7 @@ def fault_of(
 
 
 def disrupted(pod: Pod) -> bool:
-    """Return True if something other than the pod's own program has ended the pod, or is about to."""
+    """Return True if the pod is disrupted: something other than its own program has ended it or is about to end it."""
     found = any(each.type == DISRUPTED and each.status == "True" for each in pod.status.conditions)
     return found or (pod.status.phase == "Failed" and pod.status.reason in INFRASTRUCTURE_REASONS)
 

@@ -1,8 +1,8 @@
 """The members of a Job that have succeeded and whose pods are gone; they count as if their pods still existed.
 
-If the pod of a slot exists, the pod determines the state of the slot. The status update that begins a restart removes
-the records of all slots whose pods the restart deletes. The success of a member is recorded a few seconds later; if the
-pod is deleted before that, the member is created again.
+While the pod of a slot exists, its phase determines the state of the slot. The status update that begins a restart
+removes the records of all slots whose pods the restart deletes. The success of a member is recorded a few seconds
+later; if the pod is deleted before that, the member is created again.
 """
 
 from collections.abc import Iterable
@@ -31,17 +31,17 @@ def existing(pods: Iterable[Pod]) -> list[Pod]:
 
 
 def with_done(job: Job, pods: Iterable[Pod]) -> list[Pod]:
-    """Return the existing pods, with placeholders for succeeded members (by the Job's status) whose pods are gone."""
+    """Return the existing pods, and a placeholder for each succeeded member in the Job's status whose pod is gone."""
     found = existing(pods)
     there = {pod.metadata.name for pod in found}
     return found + [_gone(job, slot) for name, slot in _done(job).items() if name not in there]
 
 
 def remembered(job: Job, status: JobStatus, pods: Iterable[Pod]) -> JobStatus:
-    """Return the status with a record of the succeeded members; once the Job ends, only if their pods are gone.
+    """Return the status with a record of the succeeded members; once the Job ends, only of members whose pods are gone.
 
-    While a restart deletes pods, the record does not change. A TrainJob is resumed with all of its pods, so a suspended
-    TrainJob has no record.
+    While a restart deletes pods, the record does not change. The record of a suspended TrainJob's Job is removed,
+    because a TrainJob is resumed with all of its pods.
     """
     phase, owner = job.status.state.phase, job.metadata.controller
     if phase in FINISHED | {"Restarting"}:

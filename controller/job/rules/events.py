@@ -1,8 +1,8 @@
 """Events of a Job: functions that turn changes of its pods, its PodGroup and its Commands into requests.
 
-A new object (`old` is None) raises the event of its state; versions show whether that event was already handled. A pod
-that was deleted unobserved raises no event, but the counters in the Job's status show that it existed
-(`unseen_evictions`).
+A new object (`old` is None) raises the event of its state; the Job's version, which each pod records, shows whether
+this event was already handled. A pod that was deleted unobserved raises no event, but the counters in the Job's status
+show that the pod existed (`unseen_evictions`).
 """
 
 from collections import Counter
@@ -33,11 +33,11 @@ _REASON_CHARS = 32
 
 @dataclass(frozen=True, slots=True)
 class JobEvent:
-    """One event of a Job, with the facts by which a later pass checks whether it still applies.
+    """One event of a Job, with the data by which a later pass checks whether the event still applies.
 
-    `since_s` is the time of the event in seconds since the epoch, if an object's timestamp contains it; timeouts count
-    from this time. `refused` is the kubelet's reason for refusing the pod before any container started, and `reason` is
-    the reason for its end, or for the end of a container with an exit code.
+    `since_s` is the time of the event in seconds since the epoch, if a timestamp of the object contains this time;
+    timeouts count from it. `refused` is the kubelet's reason for refusing the pod before any container started, and
+    `reason` is the reason for the end of the pod or of its first failed container.
     """
 
     event: str = OUT_OF_SYNC
@@ -78,7 +78,7 @@ def present(pods: Iterable[Pod]) -> list[Pod]:
 
 
 def pod_changed(old: Pod | None, new: Pod | None) -> JobEvent:
-    """Return the request to a pod's Job for this change; `new` is None if the pod was deleted."""
+    """Return the request for the pod's Job after this change; `new` is None if the pod was deleted."""
     pod = new or old
     assert pod is not None, "a change has an old pod, a new pod, or both"  # noqa: S101 - documents the contract of handlers
     event = _deleted(pod) if new is None else _changed(old, new)
@@ -102,7 +102,7 @@ def pod_changed(old: Pod | None, new: Pod | None) -> JobEvent:
 
 
 def _deleted(pod: Pod) -> str:
-    """Return PodEvicted for a pod that had a node and did not succeed before its deletion, so its work is lost."""
+    """Return PodEvicted if the work of the deleted pod is lost: the pod had a node and had not succeeded."""
     if not pod.spec.node_name or (pod.status.phase == "Succeeded" and not being_evicted(pod)):
         return OUT_OF_SYNC
     return POD_EVICTED
@@ -122,9 +122,9 @@ def _changed(old: Pod | None, new: Pod) -> str:
 
 
 def unseen_evictions(job: Job, pods: Iterable[Pod]) -> list[JobEvent]:
-    """Return evictions that no watch has reported.
+    """Return the evictions of pods that no watch has reported.
 
-    Pods were evicted if a task has fewer pods, and fewer started pods, than at the last count.
+    Pods of a task were evicted if the task has fewer pods, and fewer started pods, than the Job's status counts.
     """
     if job.status.state.phase not in {"Pending", "Running"}:
         return []
@@ -153,7 +153,7 @@ def _eviction(job: Job, lost: PodSlot) -> JobEvent:
 
 
 def task_outcome(job: Job, task_name: str, pods: Iterable[Pod]) -> str | None:
-    """Return TaskCompleted if all pods of the task succeeded, TaskFailed if they restarted too often, else None."""
+    """Return TaskCompleted if all pods of a task succeeded, TaskFailed after too many container restarts, else None."""
     task = next((task for task in job.spec.tasks if task.name == task_name), None)
     if task is None:
         return None
@@ -171,7 +171,7 @@ def restarted(old: Pod | None, new: Pod | None) -> bool:
 
 
 def _restarts(pods: Iterable[Pod]) -> int:
-    """Return container restarts, init containers included, of the pods that have not finished."""
+    """Return the number of container restarts, including init containers, in the pods that have not finished."""
     unfinished = (pod for pod in pods if pod.status.phase in {"Running", "Pending"})
     return sum(status.restart_count for pod in unfinished for status in _statuses(pod))
 
@@ -179,7 +179,7 @@ def _restarts(pods: Iterable[Pod]) -> int:
 def _reason(pod: Pod) -> str:
     """Return the kubelet's reason for the end of a pod, or of its first failed container.
 
-    Return "" if there is only an exit code.
+    Return "" if the kubelet reports only an exit code.
     """
     ended = (status.state.terminated for status in pod.deciding_statuses)
     reasons = (state.reason for state in ended if state and state.exit_code and state.reason != "Error")
@@ -197,7 +197,7 @@ def _statuses(pod: Pod) -> Sequence[ContainerStatus]:
 
 
 def group_changed(old: PodGroup | None, new: PodGroup | None) -> JobEvent | None:
-    """Return the request to a PodGroup's Job for this change; None for a change that does not concern the Job."""
+    """Return the request for a PodGroup's Job after this change; None if the change does not concern the Job."""
     if old and new and old.status == new.status:
         return None
     if new and new.status.phase == "Unknown" and not (old and old.status.phase == "Unknown"):
@@ -206,9 +206,9 @@ def group_changed(old: PodGroup | None, new: PodGroup | None) -> JobEvent | None
 
 
 def command_issued(command: Command) -> tuple[str, JobEvent] | None:
-    """Return the key of the Job that a Command is for, and the resulting request; None if the Command is for a queue.
+    """Return the key of the Job to which a Command applies, and the request; None if the target is a queue.
 
-    If no controller handles the target, the name in the key is empty.
+    If no controller handles this kind of target, the name in the key is empty.
     """
     target, meta = command.target, command.metadata
     if is_queue(target):
@@ -225,7 +225,7 @@ def command_issued(command: Command) -> tuple[str, JobEvent] | None:
 
 
 def job_changed(old: Job | None, new: Job | None) -> bool:
-    """Return True if the change of the Job requires a pass: its spec, phase or version is new."""
+    """Return True if this change of a Job requires a pass, because the Job's spec, phase or version has changed."""
     if old is None or new is None:
         return True
     moved = old.status.state.phase != new.status.state.phase or old.status.version != new.status.version

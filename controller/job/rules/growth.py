@@ -1,8 +1,8 @@
-"""Creation of members above the minimum of a Job, which takes place in steps if the Job's queue has a capability.
+"""Creation of members above the minimum of a Job; they are created in steps if the Job's queue has a capability.
 
-A ResourceQuota also counts pods that wait for a node. Therefore, few waiting pods exist at a time: one at first, then
-at most as many as already have nodes. A running gang that waits for anything other than its queue gets all its pods,
-because autoscalers only see existing pods.
+A ResourceQuota also counts pods that wait for a node. Therefore, the number of waiting pods above the minimum is
+limited: one at first, then as many as already have nodes. A running gang that waits for anything other than its queue
+gets all its pods, because autoscalers only see existing pods.
 """
 
 from collections.abc import Container, Sequence
@@ -18,7 +18,7 @@ from muster.volcano.tasks import PodSlot, job_minimum, minimum, slots, total_min
 def next_members(
     job: Job, pods: Sequence[Pod], missing: Sequence[PodSlot], group: PodGroup, placed: Container[Slot]
 ) -> list[PodSlot]:
-    """Return the missing slots whose pods are created now; `placed` are the slots with a node."""
+    """Return the missing slots whose pods are created now; `placed` are the slots with a planned node."""
     waits = group.status.true_condition("Unschedulable")
     if group.status.phase == "Running" and waits and waits.reason != OVER_CAPABILITY:
         return list(missing)
@@ -39,7 +39,8 @@ def next_members(
 def _needed(job: Job) -> frozenset[str]:
     """Return the names of the pods that may count towards the Job's minimum.
 
-    Return the names of all pods if any pod may count, or if the partitions of the Job start as a whole.
+    All pods may count if the minimums of several tasks together exceed the Job's minimum, or if partitions of the Job
+    start as a whole.
     """
     every, least = slots(job), job_minimum(job.spec)
     if any(task.partition_policy for task in job.spec.tasks):

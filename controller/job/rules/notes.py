@@ -1,7 +1,7 @@
-"""The controller's notes in `status.controlledResources`, Volcano's free-form map; they survive restarts.
+"""The controller's notes in `status.controlledResources`, Volcano's free-form map; notes survive a restart.
 
-Each note is a text under its own key. The map also contains the names of the existing plugins and claims of the Job,
-for Volcano's clients.
+Each note is a text under its own key. The map also contains, for Volcano's clients, the names of the Job's plugins and
+claims whose objects exist.
 """
 
 from collections.abc import Iterable
@@ -12,13 +12,13 @@ from muster.api.volcano.batch import JobStatus
 from muster.volcano.done import SUCCEEDED
 
 RESTART = "muster.dev/restart"
-"""Key of the note with the parts of the Job that are being restarted (`policies`)."""
+"""Key of the note that lists the parts of the Job which are being restarted (`policies`)."""
 COMMANDS = "muster.dev/command"
-"""Key of the note with the UIDs of the Commands that were executed last."""
+"""Key of the note with the UIDs of the last executed Commands."""
 TIMERS = "muster.dev/timers"
 """Key of the note with the timers that cannot be derived from timestamps (`timers`)."""
 BACK_OFF = "muster.dev/refused"
-"""Key of the note with the current delay of new pods (`timers`)."""
+"""Key of the note with the current delay before new pods are created (`timers`)."""
 RESTARTS = "muster.dev/restarts"
 """Key of the note with the restarts that count towards the budget (`budget`)."""
 _KEYS = frozenset({RESTART, COMMANDS, TIMERS, BACK_OFF, RESTARTS, SUCCEEDED})
@@ -28,12 +28,12 @@ _COMMANDS_NOTED = 8
 
 
 def note(status: JobStatus, key: str) -> str:
-    """Return the note under this key; "" if there is none."""
+    """Return the note with this key; "" if the status has no such note."""
     return status.controlled_resources.get(key, "")
 
 
 def noted(status: JobStatus, key: str, text: str) -> JobStatus:
-    """Return the status with this note; an empty text removes it."""
+    """Return the status with this note; an empty text removes the note."""
     if note(status, key) == text:
         return status
     others = {name: value for name, value in status.controlled_resources.items() if name != key}
@@ -41,7 +41,7 @@ def noted(status: JobStatus, key: str, text: str) -> JobStatus:
 
 
 def words(status: JobStatus, key: str) -> list[str]:
-    """Return the note under this key as a list."""
+    """Return the elements of the comma-separated note with this key."""
     text = note(status, key)
     return text.split(",") if text else []
 
@@ -52,7 +52,7 @@ def commanded(status: JobStatus, command_uid: str) -> JobStatus:
 
 
 def with_resources(status: JobStatus, plugins: Iterable[str], claims: Iterable[str]) -> JobStatus:
-    """Return the status with the names of the plugins whose objects exist and of the claims of the Job's volumes."""
+    """Return the status with the names of the plugins whose objects exist, and of the claims for the Job's volumes."""
     own = {key: value for key, value in status.controlled_resources.items() if key in _KEYS}
     found = {f"{_PLUGIN}{name}": name for name in plugins} | {f"{_CLAIM}{name}": name for name in claims}
     return structs.replace(status, controlled_resources=own | found)

@@ -1,4 +1,4 @@
-"""The phases of a Job: counts of pods by phase, and the resulting next phase."""
+"""The phases of a Job: the number of pods in each pod phase, and the resulting next phase of the Job."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -16,9 +16,9 @@ from muster.volcano.tasks import job_minimum, max_retry, minimum, total_minimum,
 SYNCED: frozenset[Phase] = frozenset({"", "Pending", "Running"})
 """Phases in which the Job's pods are created; in all other phases pods are deleted."""
 STOPPED_PHASES = FINISHED | {"Aborted"}
-"""Phases in which no pods run; Aborted is the only one that a Job can leave (by ResumeJob)."""
+"""Phases in which no pods run; a Job can only leave the phase Aborted (by ResumeJob)."""
 DRAINING: dict[Phase, Phase] = {"Completing": "Completed", "Terminating": "Terminated", "Aborting": "Aborted"}
-"""Maps each phase in which pods are stopped to the phase that follows."""
+"""Maps each phase in which the Job's pods are being stopped to the phase after the end of the last pod."""
 MAX_RETRY = "MaxRetryReached"
 """Reason of a Job that failed because no restart was left."""
 SPENT = "RestartBudgetSpent"
@@ -28,7 +28,7 @@ _POD_PHASES = ("Pending", "Running", "Succeeded", "Failed")
 
 @dataclass(slots=True)
 class Counts:
-    """Pods by phase; a pod that is being deleted counts as `terminating` only."""
+    """The number of pods in each phase; a pod that is being deleted is counted only in `terminating`."""
 
     pending: int = 0
     running: int = 0
@@ -61,7 +61,7 @@ def without(pods: Iterable[Pod], others: Iterable[Pod]) -> list[Pod]:
 
 
 class Transition(NamedTuple):
-    """The phase that follows from the counters, with reason and message."""
+    """The next phase of a Job, with reason and message."""
 
     phase: Phase
     reason: str
@@ -80,10 +80,9 @@ def unplaced(job: Job, pods: Iterable[Pod]) -> int | None:
 def next_phase(
     spec: JobSpec, phase: Phase, counts: Counts, retry_count: int, spent: str = "", unplaced: int | None = None
 ) -> Transition | None:
-    """Return the phase that follows from the counters, or None if the phase does not change.
+    """Return the next phase of a Job, given its numbers of pods; None if the phase does not change.
 
-    `spent` explains why the restart budget is spent, or is empty; `unplaced` is the result of the function of this
-    name.
+    `spent` is the message about a spent restart budget, or empty; `unplaced` is the result of the function `unplaced`.
     """
     if phase in {"", "Pending"}:
         return _started(spec, counts)
@@ -139,8 +138,8 @@ def _completion(spec: JobSpec, counts: Counts) -> Transition | None:
 def _elastic(spec: JobSpec, counts: Counts, unplaced: int) -> Transition | None:
     """Return the next phase of an elastic Job.
 
-    Once every pod with a node has succeeded, and the minimum is met, the Job completes without the other pods, because
-    these would start alone.
+    Once every pod with a node has succeeded, and the minimum is met, the Job completes. Its pods without a node are
+    deleted, because they would start alone.
     """
     others = counts.running + counts.failed + counts.unknown + counts.terminating + counts.pending - unplaced
     if others or counts.succeeded < max(job_minimum(spec), 1) or counts.succeeded == total_replicas(spec):

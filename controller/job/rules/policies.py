@@ -13,8 +13,8 @@ the policy `{event: PodFailed, action: RestartTask}`, and one of its pods fails.
 | pods → next phase | `phases.next_phase` | Pending once enough old pods are gone; Failed if no restart was left |
 
 In phase Pending, the missing pods are created again (`sync.decide`). `controller.job.actions` writes the phase and the
-target before any pod is deleted, and `controller.job.reconcile` does the work of the phase in the status. If the
-controller stops before the work is done, the status contains the intent, and the next leader continues.
+restart target into the Job's status before any pod is deleted. `controller.job.reconcile` does the work of this phase.
+If the controller stops before the work is done, the next leader continues from the Job's status.
 
 A restart of the whole Job raises `status.version`: pods of an older version are outdated, and their events are ignored.
 
@@ -55,11 +55,11 @@ class PolicyAction(StrEnum):
 
 
 TARGETED = frozenset({PolicyAction.RESTART_TASK, PolicyAction.RESTART_POD, PolicyAction.RESTART_PARTITION})
-"""Actions that restart a part of the Job."""
+"""Actions that restart a task, a partition or a pod of a Job."""
 
 
 class Match(NamedTuple):
-    """The action of an event, and the delay before it."""
+    """The action for an event, and the delay before the action, in seconds."""
 
     action: str
     delay_s: float = 0.0
@@ -69,7 +69,7 @@ SYNC = Match(PolicyAction.SYNC_JOB)
 
 
 def match(job: Job, request: JobEvent) -> Match:
-    """Return the action of the Job's policies for a request.
+    """Return the action that the Job's policies name for the event of a request.
 
     The action is a sync if the request is for an older version of the Job, or for another Job of the same name.
     """
@@ -98,7 +98,7 @@ def _fits(policy: LifecyclePolicy, request: JobEvent) -> bool:
 
 
 class PodEffect(StrEnum):
-    """The effect of a table cell on pods: which pods are created or deleted."""
+    """The effect of an action on pods: the kind of pods to create or delete."""
 
     SYNC = "sync"  # create missing pods, delete surplus ones
     KILL_ALL = "kill all"  # delete every pod
@@ -145,11 +145,11 @@ TABLE: dict[Phase, dict[str, PolicyCell]] = {
     "Aborted": _ABORT,
     **dict.fromkeys(FINISHED, _DRAIN),
 }
-"""The cells of the table, by phase and action."""
+"""The table of phases and actions: maps each phase to its cells, by action."""
 
 
 def step(phase: Phase, action: str) -> PolicyCell:
-    """Return the table cell of `action` in `phase`; an unknown action counts as a sync."""
+    """Return the table cell for `action` in `phase`; an unknown action counts as a sync."""
     row = TABLE[phase]
     return row.get(action, row[PolicyAction.SYNC_JOB])
 
@@ -179,7 +179,7 @@ class RestartTarget(NamedTuple):
 
 
 def target_of(action: str, request: JobEvent) -> RestartTarget:
-    """Return the part of the Job that an action restarts, given the event that caused the action."""
+    """Return the part of the Job that an action restarts; `request` is the event that caused the action."""
     if action == PolicyAction.RESTART_TASK:
         return RestartTarget("task", request.task)
     if action == PolicyAction.RESTART_PARTITION:
@@ -192,7 +192,7 @@ def target_of(action: str, request: JobEvent) -> RestartTarget:
 def restarting(status: JobStatus, target: RestartTarget) -> JobStatus:
     """Return the status with a restart target recorded.
 
-    The whole Job as a target replaces all other targets; a part of the Job is added to them.
+    If the target is the whole Job, it replaces all recorded targets; otherwise it is added to the recorded targets.
     """
     noted = notes.words(status, notes.RESTART)
     if target.kind == WHOLE or (target.kind == UNFINISHED and WHOLE not in noted):
@@ -203,13 +203,13 @@ def restarting(status: JobStatus, target: RestartTarget) -> JobStatus:
 
 
 def restart_targets(status: JobStatus) -> list[RestartTarget]:
-    """Return the targets that are being restarted according to the status; empty if there are none."""
+    """Return the restart targets that the status records; empty if no restart is in progress."""
     split = (word.partition("/") for word in notes.words(status, notes.RESTART))
     return [RestartTarget(kind, name) for kind, _, name in split]
 
 
 def pods_to_delete(job: Job, pods: Iterable[Pod]) -> list[Pod]:
-    """Return the pods to delete for the Job's phase and targets, without those already being deleted.
+    """Return the pods to delete, given the Job's phase and restart targets; pods that are being deleted are omitted.
 
     A restart of the whole Job keeps finished pods if no restart is left, because they show why the Job fails.
     """
@@ -226,7 +226,7 @@ def pods_to_delete(job: Job, pods: Iterable[Pod]) -> list[Pod]:
 
 
 def is_whole(targets: Sequence[RestartTarget]) -> bool:
-    """Return True if the whole Job is restarted; without a target, a restart affects the whole Job."""
+    """Return True if the targets include the whole Job; without a recorded target, a restart affects the whole Job."""
     return not targets or any(target.whole for target in targets)
 
 
@@ -236,7 +236,7 @@ def _parts_of(pod: Pod) -> Iterable[RestartTarget]:
 
 
 def _parts(task: str, partition: str, *pod: str) -> Iterable[RestartTarget]:
-    """Return every restart target that includes a pod: its task, its partition and the pod itself.
+    """Return each restart target that includes a pod: the pod's task, its partition and the pod itself.
 
     `pod` consists of the pod's UID and name.
     """

@@ -1,6 +1,6 @@
 """The status of a Job: phase, counters, and reason and message of its state.
 
-Pure: functions get the time as an argument.
+All functions are pure and get the time as an argument.
 """
 
 from collections.abc import Iterable, Sequence
@@ -37,16 +37,16 @@ from muster.volcano.tasks import job_minimum
 UNSCHEDULABLE = "Unschedulable"
 """Reason of a Job whose gang cannot be placed for now."""
 RECOVERABLE = REFUSED | {"FailedDelete"}
-"""Reasons that are replaced when the failure is over."""
+"""Reasons of failures; the reason "Recovered" replaces such a reason when the failure is over."""
 STARTING = frozenset({"Queued", "Starting"})
-"""Reasons of a Pending Job that nothing hinders."""
+"""Reasons of a Pending Job that waits without a problem."""
 _RUNNING = frozenset({"", "MinAvailableReached", "Recovered"})
-"""Reasons of a Running Job without problems; any other reason describes a problem of its pods."""
+"""Reasons of a Running Job without problems; any other reason describes a problem with the Job's pods."""
 _SECOND_MS = 1000
 
 
 class Failure(NamedTuple):
-    """A failure during a pass, with reason and message; after a `transient` failure, the pass is retried."""
+    """A failure during a pass; after a `transient` failure, the pass is retried."""
 
     reason: str
     message: str
@@ -54,10 +54,10 @@ class Failure(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Result of the work for a phase: the Job's `pods`, and a `status` with the created objects.
+    """The result of the work in a phase: the Job's current `pods`, and its `status`, which names the created objects.
 
     `waiting` is the reason and the message of a Pending Job that waits. `obstacle` is the kind of obstacle to the
-    placement of its gang. `surplus` are pods that are not wanted.
+    placement of the Job's gang. `surplus` are pods that the Job does not need.
     """
 
     status: JobStatus
@@ -69,10 +69,10 @@ class Work(NamedTuple):
 
 
 def concluded(job: Job, work: Work, now_s: float) -> tuple[JobStatus, str | None]:
-    """Return the status with the phase that follows from the pods, or with the reason why the phase stays.
+    """Return the status after the work: with the next phase, or with the reason why the phase does not change.
 
-    Also return the reason why the gang cannot be placed; None if the Job does not wait for a placement. A phase that
-    deletes pods stays while the deletion fails; surplus pods do not affect the phase.
+    Also return the reason why the gang cannot be placed; None if the Job does not wait for a placement. A phase in
+    which pods are deleted does not change while deletions fail. Surplus pods do not affect the phase.
     """
     counts, phase, status = count(work.pods), job.status.state.phase, work.status
     held = bool(work.failures) and phase not in SYNCED
@@ -101,7 +101,7 @@ def concluded(job: Job, work: Work, now_s: float) -> tuple[JobStatus, str | None
 
 
 def begun(job: Job, status: JobStatus) -> JobStatus:
-    """Return the status of a new Job, with its creation as the time of the phase Pending, which the CRD has set."""
+    """Return the status of a new Job, with its creation time as the time of the phase Pending, the CRD's default."""
     if job.status.conditions or job.status.state.phase != "Pending":
         return status
     created = job.metadata.creation_timestamp
@@ -111,7 +111,10 @@ def begun(job: Job, status: JobStatus) -> JobStatus:
 
 
 def _with_refusals(transition: Transition, work: Work) -> str:
-    """Return the message of a transition; if the Job has failed or was terminated, with its first failed pod."""
+    """Return the message of a transition.
+
+    If the Job has failed or was terminated, the message names its first failed pod.
+    """
     if transition.phase not in {"Failed", "Terminated"}:
         return transition.message
     last_event = work.status.state.message if transition.reason == MAX_RETRY else ""
@@ -142,14 +145,14 @@ def explained(status: JobStatus, reason: str, message: str) -> JobStatus:
 
 
 def counted(status: JobStatus, counts: Counts, min_available: int) -> JobStatus:
-    """Return the status with these counts of pods, and with the minimum of the gang."""
+    """Return the status with these numbers of pods, and with the minimum of the gang."""
     tasks = {task: TaskState(phase=phases) for task, phases in counts.tasks.items()}
     totals = {name: count for name, count in asdict(counts).items() if name != "tasks"}
     return structs.replace(status, min_available=min_available, task_status_count=tasks, **totals)
 
 
 def finished_with_duration(job: Job, status: JobStatus) -> JobStatus:
-    """Return the status with runningDuration, the time from the Job's creation to its end, if the Job has stopped."""
+    """Return the status of a stopped Job with runningDuration, the time from its creation to its end."""
     created, ended = parse_time(job.metadata.creation_timestamp), parse_time(status.state.last_transition_time)
     if status.state.phase not in STOPPED_PHASES or created is None or ended is None:
         return structs.replace(status, running_duration=None)
@@ -167,7 +170,7 @@ def format_duration(seconds: float) -> str:
 
 
 def waiting(group: PodGroup, pods: Iterable[Pod]) -> tuple[str, str]:
-    """Return reason and message of a Pending Job that waits.
+    """Return the reason and the message for the status of a Pending Job.
 
     Problems that the kubelet reports take precedence over pods without a node.
     """
@@ -189,18 +192,21 @@ def waiting(group: PodGroup, pods: Iterable[Pod]) -> tuple[str, str]:
 
 
 def queued(queue: str) -> tuple[str, str]:
-    """Return reason and message of a Job whose gang is not admitted yet."""
+    """Return the reason and the message for the status of a Job whose gang is not admitted yet."""
     return "Queued", f"the gang waits to be admitted by queue {queue}"
 
 
 def unschedulable(group: PodGroup) -> str | None:
-    """Return the message of the PodGroup's newest condition if it prevents the gang's placement, else None."""
+    """Return the message of the PodGroup's newest condition if this condition prevents a placement, else None."""
     newest = _newest(group)
     return None if newest is None else newest.message or newest.reason
 
 
 def obstacle(group: PodGroup) -> str:
-    """Return the kind of obstacle to a gang's placement, independent of numbers in the message; "" if there is none."""
+    """Return the kind of obstacle to a gang's placement; "" without an obstacle.
+
+    Unlike the message, the kind contains no numbers.
+    """
     newest = _newest(group)
     return "" if newest is None else newest.reason or newest.message
 
@@ -214,8 +220,8 @@ def _newest(group: PodGroup) -> PodGroupCondition | None:
 def only_counters(old: JobStatus, new: JobStatus) -> bool:
     """Return True if two statuses differ only in values that may be written later.
 
-    Values that may be written later are counters, message, timers and succeeded members. Timers of evicted pods are
-    written at once, because another process could not derive them.
+    Counters, the message, timers and succeeded members may be written later. Timers of evicted pods are written at
+    once, because another process could not derive them.
     """
     return _lasting(old) == _lasting(new) and _evictions(new) <= _evictions(old)
 

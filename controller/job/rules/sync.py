@@ -16,17 +16,17 @@ from muster.volcano.tasks import PodSlot, minimum, slots, total_replicas
 
 
 class SyncDecision(NamedTuple):
-    """The slots whose pods must be created, and the pods to delete."""
+    """The slots whose pods must be created, and the pods that must be deleted."""
 
     create: list[PodSlot]
     delete: list[Pod]
 
 
 def decide(job: Job, pods: Sequence[Pod], *, may_create: bool) -> SyncDecision:
-    """Return the missing slots (none unless the gang may start) and the pods to delete.
+    """Return the slots whose pods to create (none unless the gang may start) and the pods to delete.
 
-    The pods to delete are surplus, marked by a kill, of an earlier version, or waiting with an outdated PriorityClass.
-    A pod is not missing while a terminating pod still has its name.
+    A pod is deleted if it is surplus, marked for deletion, from an earlier version of the Job, or waits with an
+    outdated PriorityClass. No pod is created for a slot while the slot's terminating pod exists.
     """
     wanted = {slot.name: slot for slot in slots(job)}
     delete = [
@@ -46,19 +46,19 @@ def decide(job: Job, pods: Sequence[Pod], *, may_create: bool) -> SyncDecision:
 
 
 def _of_another_class(job: Job, slot: PodSlot, pod: Pod) -> bool:
-    """Return True for a waiting pod with a PriorityClass other than its Job's, if its template sets none."""
+    """Return True for a gated pod whose PriorityClass should be the Job's, but differs from it."""
     own = (slot.task.template.get("spec") or {}).get("priorityClassName")
     wanted = job.spec.priority_class_name
     return bool(wanted) and not own and gated(pod) and pod.spec.priority_class_name != wanted
 
 
 def half_deleted(pods: Iterable[Pod]) -> list[Pod]:
-    """Return existing pods with a grace period of 0: their deletion was interrupted between its two steps."""
+    """Return existing pods with a grace period of 0, whose deletion was interrupted between its two steps."""
     return [pod for pod in pods if pod.metadata.deletion_grace_period_seconds == 0 and not pod.metadata.finalizers]
 
 
 def over_limits(job: Job) -> Failure | None:
-    """Return the failure of a Job whose numbers exceed the limits because admission was bypassed."""
+    """Return a failure if the Job has too many pods or tasks, which is only possible if admission was bypassed."""
     for verb, value, limit in (("asks for", total_replicas(job.spec), PODS), ("has", len(job.spec.tasks), TASKS)):
         if value > limit.value:
             most = f"at most {limit.value} {limit.unit} are allowed"

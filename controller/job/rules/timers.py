@@ -1,14 +1,15 @@
 """Delays of a Job: actions that wait for a timeout, and new pods after the kubelet has refused pods.
 
-Pure: functions get the time as an argument.
+All functions are pure and get the time as an argument.
 
 When a timer is due, everything is checked again: the Job, its version, the policy, and the event. After a restart of
 the controller, timers are derived from timestamps of objects. The Job's status records the timers that cannot be
 derived.
 
-A pod that the kubelet refuses (`OutOfcpu`, `NodeAffinity`, …) fails before any container started, and usually its
-successor fails, too. The policy restarts the pod and uses up a retry at once; only the creation of new pods is delayed,
-with doubling delays. A Job with a large maxRetry whose pods fail immediately gets its new pods with the same delays.
+A pod that the kubelet refuses (`OutOfcpu`, `NodeAffinity`, …) fails before any container starts, and its replacement
+usually fails, too. The restart by a policy, which uses up a retry, is not delayed. Only the creation of new pods is
+delayed, with doubling delays. If the pods of a Job with a large maxRetry fail immediately, the creation of new pods is
+delayed in the same way.
 """
 
 from collections.abc import Iterable, Mapping
@@ -26,10 +27,10 @@ from muster.api.volcano.batch import TTL_SPARES_ABORTED, Job, JobStatus, compat
 from muster.resources.delays import doubled_s
 
 CLOCKS_S = 60.0
-"""Tolerated clock skew in seconds: an event further in the future means that a clock was set back."""
+"""Tolerated clock skew in seconds: if an event is further in the future, a clock must have been set back."""
 MAX_NOTED = 100
-"""Maximum number of recorded timers per Job, earliest first: restarts for a hundred evicted pods also cover further
-pods.
+"""Maximum number of timers that a Job's status records, earliest first. A hundred timers are enough, because the
+restart after an eviction usually includes further evicted pods.
 """
 _ACTING = frozenset({"Pending", "Running", "Restarting"})
 _DEFAULTS = asdict(SYNC)
@@ -37,28 +38,28 @@ _DEFAULTS = asdict(SYNC)
 
 @dataclass(frozen=True, slots=True)
 class Timer:
-    """An action that is delayed: the action of `request` must be carried out at `due_s` (seconds since the epoch)."""
+    """A delayed action: the action for `request` must be carried out at `due_s` (seconds since the epoch)."""
 
     due_s: float
     request: JobEvent
 
     @property
     def key(self) -> tuple[str, str, str, str]:
-        """The key of a timer, from its event and pod; a second timer with the same key is dropped."""
+        """The key of the timer, which consists of its event and pod; a Job has at most one timer with the same key."""
         return self.request.event, self.request.task, self.request.pod, self.request.pod_uid
 
     def to_check(self, now_s: float) -> bool:
-        """Return True if the timer must be checked now.
+        """Return True if this pass must check the timer.
 
         A timer must be checked if it is due, or if its event is in the future. A timer of an event without a timestamp
-        must also be checked, because such an event may end before the timer is due.
+        must be checked in every pass, because the event may cease to apply earlier.
         """
         since_s = self.request.since_s
         return self.due_s <= now_s or since_s is None or since_s > now_s + CLOCKS_S
 
 
 def noted(status: JobStatus, timers: Iterable[Timer]) -> JobStatus:
-    """Return the status with the timers that cannot be derived from timestamps."""
+    """Return the status with a record of the timers that cannot be derived from timestamps."""
     lasting = sorted((timer for timer in timers if timer.request.since_s is None), key=lambda timer: timer.due_s)
     text = msgspec.json.encode([_entry(timer) for timer in lasting[:MAX_NOTED]]).decode() if lasting else ""
     return notes.noted(status, notes.TIMERS, text)
@@ -83,7 +84,7 @@ def timers_of(status: JobStatus) -> list[Timer]:
 
 
 def expires_s(job: Job) -> float | None:
-    """Return the time (seconds since the epoch) at which the Job must be deleted; None if there is none yet."""
+    """Return the time (seconds since the epoch) at which the Job must be deleted; None if it has no such time yet."""
     state, ttl_s = job.status.state, job.spec.ttl_seconds_after_finished
     ended = parse_time(state.last_transition_time)
     if ttl_s is None or ended is None or state.phase not in STOPPED_PHASES or job.metadata.deletion_timestamp:
@@ -94,7 +95,7 @@ def expires_s(job: Job) -> float | None:
 
 
 def still_true(request: JobEvent, job: Job, pods: Mapping[str, Pod], group_phase: str) -> bool:
-    """Return True if the event still applies; once a failed pod has been replaced, its failure no longer applies."""
+    """Return True if the event still applies; the failure of a pod does not apply once a new pod runs in its place."""
     if job.status.state.phase not in _ACTING:
         return False
     if request.event == UNKNOWN:
@@ -109,21 +110,21 @@ def still_true(request: JobEvent, job: Job, pods: Mapping[str, Pod], group_phase
 
 
 QUICK_S = 60.0
-"""Run time below which a restarted Job has made no progress."""
+"""Run time, in seconds, below which a restarted Job counts as making no progress."""
 AT_ONCE = 3
-"""Number of restarts without a delay: Volcano's default for maxRetry."""
+"""Number of restarts without a delay; equal to Volcano's default for maxRetry."""
 FIRST_QUICK_S, MAX_QUICK_S = 5.0, 40.0
-"""First and longest delay of new pods after quick restarts. A restart of a gang of three costs 0.4 CPU seconds.
-
-The delays are shorter than `QUICK_S`, because the time between restarts includes a delay."""
+"""First and longest delay of new pods after quick restarts, in seconds. The restart of a gang of three pods costs 0.4
+CPU seconds. Both delays are shorter than `QUICK_S`, because the time between two restarts includes a delay."""
 FIRST_S = 10.0
-"""Delay of new pods after the first refusal, like the kubelet's delay after a container's first crash."""
+"""Delay of new pods after the first refusal of a pod, in seconds; equal to the kubelet's delay after the first crash of
+a container."""
 MAX_S = 300.0
-"""Maximum delay of new pods, the same as the kubelet's maximum restart delay."""
+"""Maximum delay of new pods, in seconds; equal to the kubelet's maximum restart delay."""
 
 
 class BackOff(NamedTuple):
-    """Delay of new pods: number of successive delayed restarts, end (seconds since the epoch), last rejected pod."""
+    """The delay of new pods: number of delayed restarts in a row, end (seconds since the epoch), last rejected pod."""
 
     restarts: int
     until_s: float
@@ -132,19 +133,19 @@ class BackOff(NamedTuple):
 
     @property
     def refusal(self) -> str:
-        """Text about the last pod that the kubelet rejected, or about the quick restarts."""
+        """A clause about the last pod that the kubelet rejected, or about the quick restarts."""
         if not self.reason:
             return f"the Job was restarted more than {AT_ONCE} times, the last times after less than {QUICK_S:.0f} s"
         return f"kubelet refused pod {self.pod} ({self.reason})"
 
     @property
     def words(self) -> tuple[str, str]:
-        """Reason and message of a Job that waits until the delay is over."""
+        """The reason and the message for the status of a Job that waits for the end of the delay."""
         return "BackOff", f"{self.refusal}; new pods are created at {format_time(self.until_s)}"
 
 
 def back_off(status: JobStatus) -> BackOff | None:
-    """Return the delay in the status; None if there is none or it is unreadable."""
+    """Return the delay that the status records; None without a readable record."""
     try:
         return msgspec.json.decode(notes.note(status, notes.BACK_OFF), type=BackOff)
     except msgspec.DecodeError:
@@ -161,7 +162,7 @@ def left_s(status: JobStatus, now_s: float) -> float:
 def restarted(status: JobStatus, request: JobEvent, now_s: float, ran_s: float) -> JobStatus:
     """Return the status after a restart that `request` has caused; the Job had run for `ran_s` seconds.
 
-    The creation of new pods may be delayed.
+    The status may record a delay of new pods.
     """
     quick = not request.command and status.retry_count > AT_ONCE and ran_s < QUICK_S
     delayed = bool(request.refused) or quick

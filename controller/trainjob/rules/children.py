@@ -1,4 +1,4 @@
-"""The existing objects of a TrainJob in one pass; and the labels and notes by which new objects are recognized."""
+"""The existing objects of a TrainJob, and the labels and annotations that the controller writes into new objects."""
 
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
@@ -19,21 +19,21 @@ from muster.runtime.plan import Plan, PodSetPlan
 
 End = Literal["Complete", "Failed"]
 ENDS: Mapping[str, End] = {"Completed": "Complete", "Failed": "Failed"}
-"""Maps conditions of an ended JobSet to conditions of its TrainJob."""
+"""Maps each condition of an ended JobSet to the condition of the JobSet's TrainJob."""
 OVER = frozenset({"Complete", "Failed"})
-"""Conditions that a TrainJob, or a batch/v1 Job, never loses."""
+"""Permanent conditions of an ended TrainJob or batch/v1 Job."""
 
 
 @dataclass(frozen=True, slots=True)
 class Children:
-    """The TrainJob's Job, its pods, and the batch/v1 Jobs of initializers by name; or a JobSet, and its gang."""
+    """The existing objects of a TrainJob: a Job with its pods, and initializers by name; or a JobSet with its gang."""
 
     job: Job | None = None
     pods: Sequence[Pod] = ()
     initializers: Mapping[str, IndexedJob] = field(default_factory=dict)
     job_set: JobSet | None = None
     group: PodGroup | None = None
-    """The gang of the JobSet's pods; a Job defines its own gang."""
+    """The PodGroup of the JobSet's pods; None for a TrainJob with a Volcano Job."""
 
     @property
     def notes(self) -> Mapping[str, str]:
@@ -48,12 +48,12 @@ def finished(train_job: TrainJob) -> bool:
 
 
 def initializer_name(train_job: TrainJob, pod_set: str) -> str:
-    """Return the name of the batch/v1 Job of a pod set that runs before the gang."""
+    """Return the name of the batch/v1 Job that runs a pod set before the gang starts."""
     return f"{train_job.metadata.name}-{pod_set}-0"
 
 
 def before(plan: Plan) -> list[PodSetPlan]:
-    """Return the pod sets that run and end before the gang starts."""
+    """Return the pod sets that must run and end before the gang starts."""
     gang = plan.gang.pod_sets if plan.gang else ()
     return [each for each in plan.pod_sets if each.count and each.name not in gang]
 
@@ -80,7 +80,7 @@ _ROLES: Mapping[Role, Resource[Any]] = {"train": JOBS, "initialize": INDEXED_JOB
 
 
 def intent(train_job: TrainJob) -> str:
-    """Return a hash of the fields of a TrainJob that shape its pods; pods with another hash must be deleted."""
+    """Return a hash of the TrainJob fields that determine its pods; pods with a different hash must be deleted."""
     spec = msgspec.to_builtins(train_job.spec)
     for key in ("suspend", "managedBy", "activeDeadlineSeconds"):
         spec.pop(key, None)
@@ -106,8 +106,8 @@ def marked(manifest: Mapping[str, Any], train_job: TrainJob) -> JSON:
 def job_manifest(manifest: Mapping[str, Any], train_job: TrainJob, resumed_at: str) -> JSON:
     """Return the manifest of an object that creates pods, annotated with the TrainJob's hash, last resumption and TTL.
 
-    The TTL replaces the field `ttlSecondsAfterFinished`. With the field, a Job might be deleted before the TrainJob's
-    end is recorded, and would run again.
+    The annotation with the TTL replaces the field `ttlSecondsAfterFinished`. With this field, a Job might be deleted
+    before the TrainJob's end is recorded, and would run again.
     """
     result = marked(manifest, train_job)
     annotations = {**(result["metadata"].get("annotations") or {}), names.TRAIN_JOB_SPEC: intent(train_job)}
@@ -122,15 +122,18 @@ def job_manifest(manifest: Mapping[str, Any], train_job: TrainJob, resumed_at: s
 
 
 def role(manifest: Mapping[str, Any]) -> Role | None:
-    """Return the role of an object that creates pods: Volcano Jobs train, batch/v1 Jobs initialize, JobSets do both."""
+    """Return the role of an object that creates pods.
+
+    Volcano Jobs train, batch/v1 Jobs initialize, and JobSets do both.
+    """
     kind = (manifest["apiVersion"], manifest["kind"])
     return next((role for role, each in _ROLES.items() if kind == (each.api_version, each.kind)), None)
 
 
 def covers(wanted: Any, live: Any) -> bool:
-    """Return True if the live object has every wanted field, and lists with equal elements.
+    """Return True if the live object has every wanted field with the wanted value.
 
-    The live object may have other fields.
+    The live object may have further fields, but lists must have the wanted length.
     """
     if isinstance(wanted, Mapping) and isinstance(live, Mapping):
         return all(covers(value, live.get(key)) for key, value in wanted.items())

@@ -1,6 +1,7 @@
-"""The end of a TrainJob by its Jobs, its JobSet, a plugin or its deadline, and the deletion of its Job after the end.
+"""The end of a TrainJob, by its Jobs, its JobSet, a plugin or its deadline; and the later deletion of its Job.
 
-Reasons are the same as in a JobSet's conditions. All times are arguments of the functions, in seconds since the epoch.
+The reasons in a TrainJob's conditions are the same as in a JobSet's conditions. All times are arguments of the
+functions, in seconds since the epoch.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,7 +21,7 @@ from muster.api.kubernetes.pod_problems import first_failure
 from muster.api.volcano.batch import Job
 
 MAX_RETRY, SPENT = "MaxRetryReached", "RestartBudgetSpent"
-"""The reason of a Job that has failed because it had no restart left."""
+"""The reason for the failure of a Job that had no restart left."""
 
 
 class EndCondition(NamedTuple):
@@ -60,7 +61,7 @@ def _of_job(job: Job, pods: Iterable[Pod]) -> EndCondition | None:
 
 
 class Ending(Wire):
-    """The condition with which a plugin ends a TrainJob: without a timestamp, because plugins read no clock."""
+    """The condition with which a plugin ends a TrainJob; it has no timestamp, because plugins read no clock."""
 
     type: str
     status: str
@@ -76,20 +77,23 @@ class StatusPart(Wire):
 
 
 class Computed(NamedTuple):
-    """The end of a TrainJob and its counts of jobs, as a JobSet or a plugin has computed them."""
+    """The end of a TrainJob and its counts of jobs, as computed by a JobSet or a plugin."""
 
     end: EndCondition | None = None
     counts: tuple[ReplicatedJobStatus, ...] = ()
 
     def with_counts(self, others: Iterable[ReplicatedJobStatus]) -> list[ReplicatedJobStatus]:
-        """Return `others` with each count replaced by the computed count of the same name; append all other ones."""
+        """Return `others`, merged with the computed counts.
+
+        A computed count replaces the count of the same name in `others`; further computed counts are appended.
+        """
         left = {each.name: each for each in self.counts}
         known = [left.pop(each.name, each) for each in others]
         return [*known, *left.values()]
 
 
 def of_job_set(job_set: JobSet | None) -> Computed:
-    """Return the end and the counts of a JobSet; its TrainJob has the same end and counts."""
+    """Return the end and the counts of a JobSet, which are also those of the JobSet's TrainJob."""
     if job_set is None:
         return Computed()
     return Computed(_end_of(job_set.status.conditions, ENDS), tuple(job_set.status.replicated_jobs_status))
@@ -98,7 +102,7 @@ def of_job_set(job_set: JobSet | None) -> Computed:
 def computed(status: Mapping[str, Any] | None) -> Computed:
     """Read the part of a TrainJob's status that a plugin has computed.
 
-    Raise msgspec.ValidationError if it is malformed.
+    Raise msgspec.ValidationError if the computed status is malformed.
     """
     found = msgspec.convert(status or {}, StatusPart)
     return Computed(_end_of(found.conditions, {end: end for end in ENDS.values()}), tuple(found.jobs_status))
@@ -114,8 +118,8 @@ def _end_of(conditions: Iterable[Condition | Ending], ends: Mapping[str, End]) -
 def resumed_at(train_job: TrainJob, children: Children) -> str:
     """Return the time when the TrainJob was last resumed; "" if it was never suspended.
 
-    The condition `Suspended` contains the time until the pods run. Afterwards, an annotation contains it, because
-    Kubeflow's SDK takes any condition for "not running".
+    Until the pods run, the condition `Suspended` contains this time. Afterwards, an annotation contains the time,
+    because Kubeflow's SDK takes any condition for "not running".
     """
     for each in train_job.status.conditions:
         if each.type == "Suspended" and each.status == "False":
@@ -148,7 +152,7 @@ def overdue(train_job: TrainJob) -> bool:
 
 
 def expires_s(train_job: TrainJob, children: Children) -> float | None:
-    """Return the time to delete the Job of a TrainJob that has ended; None if it stays."""
+    """Return the time at which the Job of an ended TrainJob must be deleted; None if the Job must not be deleted."""
     after = children.notes.get(names.DELETE_AFTER, "")
     ends = [each.last_transition_time for each in train_job.status.conditions if each.type in OVER]
     ended_s = readable_time(ends[0]) if ends else None

@@ -1,4 +1,4 @@
-"""Reports of trainers about their progress: authorization and content, in the protocol of Kubeflow's status server."""
+"""Progress reports of trainers: their authorization and their content, by the protocol of Kubeflow's status server."""
 
 import re
 from http import HTTPStatus
@@ -39,7 +39,7 @@ class ReportTarget(NamedTuple):
 
     @property
     def audience(self) -> str:
-        """The audience of a token: this TrainJob's status, and nothing else."""
+        """The audience of a token that is valid only for this TrainJob's status."""
         return f"{_BASE}/namespaces/{self.namespace}/trainjobs/{self.name}/status"
 
 
@@ -58,7 +58,7 @@ class RefusedError(Exception):
 
 
 def target_of(path: str) -> ReportTarget:
-    """Return the TrainJob that a path names."""
+    """Return the TrainJob that the path of a request names."""
     found = _PATH.fullmatch(path)
     if found is None:
         raise RefusedError(
@@ -68,7 +68,7 @@ def target_of(path: str) -> ReportTarget:
 
 
 def token_of(header: str) -> str:
-    """Return the token of an Authorization header."""
+    """Return the token in an Authorization header."""
     scheme, _, token = header.partition(" ")
     if scheme.lower() != "bearer" or not token.strip():
         raise RefusedError(HTTPStatus.FORBIDDEN, "a report requires the token that is mounted into the pod")

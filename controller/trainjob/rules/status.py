@@ -1,12 +1,12 @@
-"""The status of a TrainJob: its conditions, and `jobsStatus`, its Jobs counted by state.
+"""The status of a TrainJob: its conditions, and `jobsStatus`, the number of its Jobs in each state.
 
 Kubeflow's SDK calls a TrainJob with any condition "Created", never "Running". Therefore, `Suspended=False` (Resumed)
 stays only until the pods run, `Waiting` only while its gang has no nodes, and `Blocked` only while its objects cannot
 be created.
 
 `jobsStatus` counts in the same way as JobSet's controller: the pods of a task (or of a batch/v1 Job) are one Job. A Job
-that has ended counts as succeeded or failed. Any other Job counts as active if it has pods, and as ready if all of them
-are ready.
+that has ended counts as succeeded or failed. A Job that has not ended counts as active if it has pods, and as ready if
+all its pods are ready.
 """
 
 from collections import Counter
@@ -43,7 +43,7 @@ def conditions(
     waits: str = "",
     end: EndCondition | None = None,
 ) -> list[Condition]:
-    """Return the current conditions of a TrainJob: `trains` is true once the pods run.
+    """Return the current conditions of a TrainJob; `trains` is true once its training pods run.
 
     `obstacle` is the reason why objects cannot be created, and `waits` the reason why the gang waits for nodes; both
     may be empty. `end` is the end of the TrainJob.
@@ -84,9 +84,9 @@ def why_the_gang_waits(group: PodGroup | None) -> str:
 def without_pods(
     train_job: TrainJob, children: Children, statuses: Sequence[ReplicatedJobStatus]
 ) -> Iterator[tuple[str, float]]:
-    """Yield the batch/v1 Jobs that lack pods, with their age; only the Events of such a Job contain the reason.
+    """Yield the batch/v1 Jobs that lack pods, with their age; the reason is found only in the Job's Events.
 
-    Of a JobSet, only the first waiting Job is yielded, because a JobSet may create a Job only after the previous one
+    For a JobSet, only the first waiting Job is yielded, because a JobSet may create a Job only after the previous one
     has ended.
     """
     few = children.group is not None and obstacle_of(children.group) == TOO_FEW_PODS
@@ -110,7 +110,7 @@ def _set(
 
 
 def jobs_status(train_job: TrainJob, plan: Plan, children: Children) -> list[ReplicatedJobStatus]:
-    """Return an entry for each pod set that has pods, in their order.
+    """Return an entry for each pod set that has pods, in the order of the plan.
 
     An initializer that has succeeded stays succeeded, even if its Job is deleted.
     """

@@ -1,8 +1,8 @@
-"""The next steps of a TrainJob, in their order, from its spec and the existing objects.
+"""The next steps of a TrainJob, in order, derived from its spec and the existing objects.
 
-Initializers complete before the gang is created, so the gang's minimum counts only pods that can exist. While a
-TrainJob is suspended no pods are created and its objects stay: a Job is aborted and resumed, not deleted. Only pods
-that were created for other runtime patches are deleted.
+Initializers complete before the gang is created, so the gang's minimum counts only pods that can exist at the same
+time. While a TrainJob is suspended no pods are created and its objects stay: a Job is aborted and resumed, not deleted.
+Pods are deleted only if they were created for different runtime patches.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,9 +38,9 @@ class Create(NamedTuple):
 
 
 class Ensure(NamedTuple):
-    """Step that creates a missing object, or corrects an object that differs from its component.
+    """Step that creates the object of a component, or corrects an object that differs from its component.
 
-    An existing object of a component that is created `once` is not changed.
+    If the component is created `once`, an existing object is not changed.
     """
 
     component: Component
@@ -74,7 +74,7 @@ class PatchJob(NamedTuple):
 
 
 class Delete(NamedTuple):
-    """Step that deletes a Job of either kind with its pods, and waits until they are gone."""
+    """Step that deletes a Volcano Job, a batch/v1 Job or a JobSet, with its pods, and waits until the pods are gone."""
 
     job: Job | IndexedJob
     why: str
@@ -84,7 +84,7 @@ Step = Create | Ensure | Suspend | SendCommand | Clear | PatchJob | Delete
 
 
 def decide(train_job: TrainJob, plan: Plan, components: Sequence[Component], children: Children) -> list[Step]:
-    """Return the steps to take now; if nothing has to change, these are only `Ensure` steps."""
+    """Return the steps to carry out now; if nothing has to change, all of them are `Ensure` steps."""
     steps: list[Step] = []
     open_ = True
     started = children.job is not None
@@ -148,7 +148,7 @@ def _train(train_job: TrainJob, component: Component, children: Children, *, may
 
 
 def _resume(job: Job, pods: Sequence[Pod]) -> Iterator[Step]:
-    """Delete ended pods, then resume the Job: it would not re-create ended pods, and training needs all pods."""
+    """Delete ended pods, then resume the Job, which would not re-create ended pods: training needs all pods."""
     ended = [pod for pod in pods if pod.finished and not pod.metadata.deletion_timestamp]
     if ended:
         yield Clear(ended)
@@ -157,9 +157,9 @@ def _resume(job: Job, pods: Sequence[Pod]) -> Iterator[Step]:
 
 
 def _outdated(job: Job | IndexedJob, train_job: TrainJob) -> bool:
-    """Return True if the Job was created for a different spec of its pods.
+    """Return True if the Job was created for a different pod specification.
 
-    A Job without the annotation that records this is not outdated.
+    A Job without the annotation with the hash of the specification is not outdated.
     """
     noted = job.metadata.annotations.get(names.TRAIN_JOB_SPEC)
     return noted is not None and noted != intent(train_job)
