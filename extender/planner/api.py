@@ -1,18 +1,15 @@
 """The planner's public names: the web pages, the command line and the history may import only these from the planner.
 
-| question | answer |
-|---|---|
-| What does the planner read? | `FEED`, a row per kind of object |
-| Which configurations are valid, and which is the default? | `report_of`, `defaults`, `SchedulerConfig` |
-| Which native PodGroups does Muster schedule as gangs? | `natives_of` |
-| Which data does the planner have about a gang? | `GangView` |
-| Which times apply to reservations? | `ReservationRules` |
-| Which inputs of the planner are published for other processes? | `PublishedInputs`, `published_inputs` |
-| Which limits does the planner have? | `PLACED_SLOTS`, `SEARCHES_OF_A_CYCLE`, `SEARCHES_OF_A_QUEUE` |
-| How is the planner's documentation generated? | `documentation`, `hook_table` |
+| question | answer | |---|---| | What does the planner read? | `FEED`, a row per kind of object | | Which
+configurations are valid, and which is the default? | `report_of`, `defaults`, `SchedulerConfig` | | Which native
+PodGroups does Muster schedule as gangs? | `natives_of` | | Which data does the planner have about a gang? | `GangView`
+| | Which times apply to reservations? | `ReservationRules` | | Which inputs of the planner are published for other
+processes? | `PublishedInputs`, `published_inputs` | | Which limits does the planner have? | `PLACED_SLOTS`,
+`SEARCHES_OF_A_CYCLE`, `SEARCHES_OF_A_QUEUE` | | How is the planner's documentation generated? | `documentation`,
+`hook_table` |
 
-`extender.explain` runs cycles over a dump of a cluster, and creates reports about these cycles. Its import takes a
-second of CPU time, so commands that do not plan must not import `extender.explain`.
+`extender.explain` runs cycles over a dump of a cluster, and creates reports about these cycles. Importing
+`extender.explain` takes a second of CPU time, so commands that do not plan must not import it.
 """
 
 from extender.planner.actions import ACTIONS

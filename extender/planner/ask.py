@@ -1,8 +1,8 @@
-"""Demand of one gang: the ranks that need a node, the number that must start together, resources, and topology.
+"""Demand of one gang: the ranks that need a node, how many of these ranks must start together, resources, and topology.
 
 An `Ask` is computed from a gang's view and the resource axis, and cached until the view or the axis is replaced. An
-`Ask` does not depend on free capacity: all searches for the gang in a cycle use the same `Ask`. Plugins determine which
-ranks come first, so `chosen` and similar methods take the session's hooks as an argument.
+`Ask` does not depend on free capacity: all searches for the gang in a cycle use the same `Ask`. Plugins determine the
+order of ranks, so `chosen` and similar methods take the session's hooks as an argument.
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -53,19 +53,20 @@ class Ask:
     axis: Mapping[str, int]
     """Maps a resource to its row in `amounts`."""
     open: Ranks
-    """Ranks that need a node, by pod set and in order."""
+    """Maps a pod set to its ranks that need a node, in order."""
     minimum: Mapping[str, int]
     """Maps a pod set to the number of ranks that must get a node to complete the gang's minimum; 1 for independent
     pods."""
     topology: TopologyRequest | LimitError | None
-    """The gang's topology request, or the error if it cannot be evaluated; None for most gangs."""
+    """The gang's topology request, or the error if the request cannot be evaluated; None for most gangs."""
     units: Units
     amounts: Amounts
-    """Resources of the gang's minimum without claims that pods share, int64 of shape (resources,)."""
+    """Resources that the gang's minimum needs, without claims that pods share, int64 of shape (resources,)."""
     claims: tuple[SharedClaim, ...]
-    """Device claims of the gang's minimum, each listed once even if several pods share it."""
+    """Distinct device claims of the gang's minimum that several pods may share."""
     shape: Hashable
-    """A value that is equal for gangs that fit under the same conditions, apart from named claims and avoided nodes."""
+    """A value that is equal for gangs that fit under the same conditions, if their named claims and avoided nodes are
+    equal."""
 
     @property
     def least(self) -> int:
@@ -82,7 +83,7 @@ class Ask:
 
     @property
     def missing(self) -> dict[str, int]:
-        """Maps a pod set to the number of members that are missing for the pod set's own minimum."""
+        """Maps a pod set to the number of members that it lacks for its own minimum."""
         floor = self.gang.floor.min_task_member
         return {each.name: max(0, floor.get(each.name, 0) - len(each.taken)) for each in self.gang.pod_sets}
 
@@ -90,7 +91,7 @@ class Ask:
     def nodes(self) -> Mapping[str, int]:
         """Maps a pod set to the number of ranks that need nodes now.
 
-        All open ranks count for independent pods, otherwise only the ranks of the minimum.
+        For independent pods, all open ranks count; for other gangs, only the ranks of the minimum count.
         """
         return {name: len(ranks) for name, ranks in self.open.items()} if self.gang.independent else self.minimum
 
@@ -102,7 +103,7 @@ class Ask:
         return self.topology
 
     def part(self, slots: Ranks, there: Columns | None = None, *, least: int | None = None) -> SlotGroup:
-        """Return these slots as a tree of parts; a gang without a topology request has one part.
+        """Return these slots of the gang as a tree of parts; a gang without a topology request has one part.
 
         Raises LimitError like `request`.
         """
@@ -121,7 +122,7 @@ class Ask:
         }
 
     def first(self, hooks: Hooks, pod_set: PodSetView, ranks: Sequence[int], count: int) -> list[int]:
-        """Return at least `count` of these ranks: whole sub-groups or slices, or single pods in task order."""
+        """Return at least `count` of these ranks: whole sub-groups or slices, or else single pods in task order."""
         if pod_set.name not in self.units.united:
             return sorted(self.in_task_order(hooks, pod_set, ranks)[: max(count, 0)])
         found: list[int] = []
@@ -132,7 +133,7 @@ class Ask:
         return sorted(found)
 
     def in_task_order(self, hooks: Hooks, pod_set: PodSetView, ranks: Sequence[int]) -> Sequence[int]:
-        """Return ranks in the plugins' task order if they all have pods and no unit; otherwise, in the given order."""
+        """Return ranks in the plugins' task order if all have pods and none has a unit, else in the given order."""
         if pod_set.name in self.units.united or not all(rank in pod_set.waiting for rank in ranks):
             return ranks
 
@@ -142,7 +143,7 @@ class Ask:
         return sorted(ranks, key=cmp_to_key(compare))
 
     def by_unit(self, hooks: Hooks, pod_set: PodSetView, ranks: Sequence[int]) -> Iterable[list[int]]:
-        """Return these ranks of a pod set grouped by unit, with units in the plugins' order, or else by rank."""
+        """Return a pod set's ranks grouped by unit; units are in the plugins' order or else sorted by rank."""
         units = self.units.units_of_ranks(pod_set, ranks)
         if not hooks.sub_group_set_order.functions:
             return units
@@ -165,13 +166,13 @@ class Ask:
 
 
 class Asks:
-    """Cache of demands by gang, shared by consecutive cycles."""
+    """Cache of the demands of gangs, shared by consecutive cycles."""
 
     def __init__(self) -> None:
         self._known: dict[str, Ask] = {}
 
     def ask_of(self, gang: GangView, snapshot: Along, hooks: Hooks) -> Ask:
-        """Return the demand of a gang from the cache; compute it again if the gang's view or the axis has changed."""
+        """Return a gang's cached demand; compute it again if the gang's view or the resource axis has changed."""
         known = self._known.get(gang.key)
         if known is None or known.gang is not gang or known.axis is not snapshot.axis:
             known = self._known[gang.key] = _ask_of(gang, snapshot, hooks)
@@ -221,13 +222,13 @@ def _minimum_of(gang: GangView) -> dict[str, int]:
 
 
 def named_claims(members: Members) -> tuple[SharedClaim, ...]:
-    """Return the distinct claims that these members name."""
+    """Return the distinct device claims that these members name."""
     named = (cls.needs.named for classes in members.values() for cls, count in classes.items() if count)
     return tuple(dict.fromkeys(chain.from_iterable(named)))
 
 
 def amounts_of_claims(snapshot: Along, claims: Iterable[SharedClaim]) -> Amounts:
-    """Return the devices that these claims take, int64 of shape (resources,)."""
+    """Return the resources that these device claims take, int64 of shape (resources,)."""
     total = np.zeros(snapshot.free.shape[0], dtype=np.int64)
     for claim in claims:
         total += row_along(snapshot.axis, len(total), dict(claim.rows))
@@ -235,7 +236,7 @@ def amounts_of_claims(snapshot: Along, claims: Iterable[SharedClaim]) -> Amounts
 
 
 def amounts_of_members(snapshot: Along, gang: GangView, members: Members) -> Amounts:
-    """Return the members' requests without shared claims; for unknown pods, the PodGroup's minResources."""
+    """Return the members' requests without shared claims; if their pods are unknown, the PodGroup's minResources."""
     total = np.zeros(snapshot.free.shape[0], dtype=np.int64)
     for classes in members.values():
         for cls, count in classes.items():

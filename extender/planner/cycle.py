@@ -32,12 +32,13 @@ from extender.planner.topology.hypernodes import HyperNodeTree
 
 
 class Parts:
-    """Actions and plugins of successive configurations; those whose settings stay the same keep their memory.
+    """Actions and plugins of successive configurations; an action or plugin with unchanged settings keeps its memory.
 
     In each configuration, placements are tracked first, so that no gang stays partly placed. Right after `allocate`,
-    gangs in need take back their lent spare slots. Then waiting gangs get other gangs' spare slots, if spare slots
-    alone are enough. When all actions have run, gangs that wait for notices may get free capacity, and their notices
-    are withdrawn. Last, additional nodes are requested from autoscalers for the gangs that still wait.
+    gangs that have lost members take back their lent spare slots. Next, waiting gangs get other gangs' spare slots, if
+    spare slots alone are enough. After the configured actions, gangs that wait for notified victims may get free
+    capacity instead, and the victims' notices are withdrawn. Last, additional nodes are requested from autoscalers for
+    the gangs that still wait.
     """
 
     def __init__(self) -> None:
@@ -49,7 +50,7 @@ class Parts:
     def parts_of(self, configuration: config.SchedulerConfig) -> tuple[list[Action], list[PlannerPlugin]]:
         """Return the actions and plugins of a configuration.
 
-        Raises ValueError with all errors of the configuration at once.
+        Raises ValueError, which lists all errors of the configuration.
         """
         actions, plugins = self._assembly.build(configuration)
         place = next((number for number, action in enumerate(actions, 1) if action.name == "allocate"), len(actions))
@@ -61,13 +62,13 @@ class Parts:
 def parts_of(configuration: config.SchedulerConfig) -> tuple[list[Action], list[PlannerPlugin]]:
     """Return new actions and plugins of a configuration.
 
-    Raises ValueError with all errors of the configuration at once.
+    Raises ValueError, which lists all errors of the configuration.
     """
     return Parts().parts_of(configuration)
 
 
 def report_of(text: str) -> ConfigurationReport:
-    """Report the names in a configuration's text that differ in meaning or have no effect, and its errors."""
+    """Report errors in a configuration's text, and names that have another meaning or no effect in Muster."""
     return examine(text, registry())
 
 
@@ -75,13 +76,13 @@ def report_of(text: str) -> ConfigurationReport:
 def registry() -> Registry:
     """Return all actions and plugins, built in or from installed packages.
 
-    The result has the packages that are installed at the first call.
+    The result contains the packages that are installed at the first call.
     """
     return Registry(PLUGINS, ACTIONS)
 
 
 def run_cycle(inputs: CycleInputs, actions: Sequence[Action], plugins: Sequence[PlannerPlugin]) -> Session:
-    """Run one cycle and return its session with the decisions: plugins register hooks, actions decide in order."""
+    """Run one cycle and return its session: plugins register hooks, then actions add decisions one after another."""
     session = Session(inputs)
     session.actions, session.plugins = frozenset(action.name for action in actions), tuple(plugins)
     for plugin in plugins:
@@ -97,15 +98,15 @@ def run_cycle(inputs: CycleInputs, actions: Sequence[Action], plugins: Sequence[
 
 
 RENEWED_S = 60.0
-"""Minimum interval in seconds between two resets of the cause codes. A reset, which drops all cached answers, follows
-once all codes are in use."""
+"""Minimum interval in seconds between two resets of the cause codes. The cause codes are reset once all of them are in
+use, which drops all cached answers."""
 
 
 class Planning:
-    """Successive cycles of one planner, with the memory that is kept from cycle to cycle."""
+    """Successive cycles of one planner, and the memory that is kept from cycle to cycle."""
 
     def __init__(self, configuration: config.SchedulerConfig, timing: Timing) -> None:
-        """Create a planner with empty memory. Raises ValueError with all errors of the configuration at once."""
+        """Create a planner with empty memory. Raises ValueError, which lists all errors of the configuration."""
         self._parts = Parts()
         self._timing = timing
         self._causes, self._renewed = Causes(), -inf
@@ -119,7 +120,7 @@ class Planning:
     def configure(self, configuration: config.SchedulerConfig) -> None:
         """Use this configuration from the next cycle on.
 
-        Raises ValueError with all errors of the configuration at once.
+        Raises ValueError, which lists all errors of the configuration.
         """
         self.actions, self.plugins = self._parts.parts_of(configuration)
         self._configuration = configuration
@@ -127,12 +128,12 @@ class Planning:
     def run(self, snapshot: Snapshot, now: float, actions: Sequence[Action] | None = None, **given: Any) -> Session:
         """Run one cycle.
 
-        `given` has further inputs, named as in `CycleInputs`; `actions` replaces the configured actions.
+        `given` contains further inputs, named as in `CycleInputs`; `actions` replaces the configured actions.
 
-        Nodes that refused a member are remembered for the next cycle, because the write of the Placement, which also
-        records these nodes, may fail. The remembered nodes are used unless `avoided` is given.
+        Nodes that refused a member are remembered for the next cycle. The Placement also records these nodes, but
+        writing the Placement may fail. The remembered nodes are used unless `avoided` is given.
 
-        After the clock was set back by hours, the planner begins with empty memory, as after a restart.
+        If the clock has been set back by hours, the planner begins with empty memory, as after a restart.
         """
         if now < self._latest - CLOCKS_S:
             self._parts, self._avoided = Parts(), {}
@@ -156,7 +157,7 @@ class Planning:
 
 
 def _report_barred(session: Session) -> None:
-    """Report gangs whose queue excludes their namespace or is in another pool, because no action processes them.
+    """Report gangs whose queue excludes their namespace or is in another pool; no action processes these gangs.
 
     Gangs in a terminating namespace are not reported.
     """

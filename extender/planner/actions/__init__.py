@@ -2,11 +2,12 @@
 
 Actions do no I/O and read no clock: decisions are data that `extender.commit` carries out. Actions import the framework
 and the state. Actions call plugins through hooks, so they must not import plugins. Actions must not import code that
-serves requests or writes to the API server, either. Readers of the code start with `enqueue`, then `allocate`, which
-uses `search` and `fill`, and `growth` for pods above the minimum; `backfill` is in the same module as `allocate`.
-`displace` (preempt and reclaim) and `consolidate` share the base class in `evicting`. `attempts` determines the waiting
-gangs for which these actions search for victims, and their order. `progress` is not in the table `ACTIONS`, because
-`progress` and `avoidance` run first in every cycle.
+serves requests or writes to the API server.
+
+Start reading at `enqueue`, then `allocate`, which uses `search` and `fill`, and `growth` for pods above the minimum.
+The action `backfill` is in the module `allocate`. `displace` (preempt and reclaim) and `consolidate` share the base
+class in `evicting`. `attempts` determines the order of the waiting gangs for which these actions search for victims.
+`progress` is not in the table `ACTIONS`, because `progress` and `avoidance` run first in every cycle.
 """
 
 from extender.planner.actions.allocate import Allocate, Backfill

@@ -1,13 +1,12 @@
-"""The action that places gangs: all pods of the minimum on one Statement or none, then as many further pods as fit.
+"""The action that places gangs: first the whole minimum or nothing, on one statement, then as many further pods as fit.
 
-Gangs are taken in scheduling order. For each gang, the action checks for obstacles, computes the demand, and checks the
+Gangs are taken in scheduling order. For each gang, `allocate` checks for obstacles, computes the demand, and checks the
 queue's limits. A search then places the gang tentatively on a statement. If the gang fits, the statement is committed;
 otherwise it is rolled back and the reason is reported. `actions.growth` adds pods above the minimum. A waiting gang
 does not keep capacity from other gangs, unless nodes are reserved for it. Independent pods are placed as gangs of one.
 
-The action never undoes a placement in favour of a later gang. Within a cycle, placements only reduce the free capacity.
-After a gang has failed, gangs of the same shape are therefore skipped, in this cycle and in later ones until a change
-concerns them (`actions.failures`).
+`allocate` never undoes a placement in favour of a later gang. Within a cycle, placements only reduce the free capacity.
+If a gang does not fit, gangs of the same shape are therefore skipped until a relevant change (`actions.failures`).
 
 Volcano's action backfill places all pods without requests. In Muster, backfill places best-effort gangs of strictly
 ordered queues while the first gang of the queue waits for capacity. A pod without requests uses only one of its node's
@@ -48,11 +47,12 @@ from muster.resources.spares import borrows
 from muster.resources.vector import PODS
 
 LIMIT_REPORTED_AFTER_S = 5.0
-"""Time after which a gang's status reports a wait for the limit on placed slots, because most gangs are placed
+"""Time after which a gang's status reports that the gang waits for the limit on placed slots. Most gangs are placed
 earlier."""
 HELD_BACK_S = 30.0
-"""Time for which a Pending gang is not admitted if only the limit on placed slots prevents its placement. Admission
-would create gated pods, each of which costs a write; most of these gangs can be placed soon anyway."""
+"""Time for which a Pending gang is not admitted if only the limit on placed slots prevents its placement. Admitting
+such a gang would create gated pods, and each gated pod costs a write. Most gangs that wait for this limit are placed
+soon."""
 
 
 @dataclass(slots=True)
@@ -62,17 +62,17 @@ class _Found:
     limit: SlotLimit
     reservations: HeadReservations
     limited: dict[str, float]
-    """Maps a gang's UID to the time since when only the limit on placed slots has prevented its placement, as of the
+    """Maps a gang's UID to the time since which only the limit on placed slots has prevented its placement, as of the
     previous cycle."""
     tried: list[SlotSearch] = field(default_factory=list)
-    """Searches of gangs that have their minimum.
+    """Searches for gangs whose minimum has been placed.
 
     Each search contains the slots that the current cycle has placed for its gang.
     """
 
 
 class Allocate:
-    """The action that places every admitted gang with open slots, in the session's order."""
+    """The action that places admitted gangs with open slots, in the session's order."""
 
     name = "allocate"
 
@@ -127,7 +127,7 @@ class Allocate:
     def _try(self, session: Session, gang: GangView, *, found: _Found) -> None:
         """Try to place one gang.
 
-        If the search found slots, the search is kept; otherwise the reason why the gang waits is reported.
+        A successful search is kept for the decision; after a failed search, the reason why the gang waits is reported.
         """
         if self._held_up(session, gang, found):
             return
@@ -163,7 +163,7 @@ class Allocate:
     # -- before the search ------------------------------------------------------------------------------------------
 
     def _held_up(self, session: Session, gang: GangView, found: _Found) -> bool:
-        """Return True, and report why, if an obstacle, strict order or the slot limit prevents a gang's search."""
+        """Return True if an obstacle, strict order or the slot limit prevents a search; also report the reason."""
         why = obstacle(session, gang)
         if why is None and (head := found.reservations.behind(gang)):
             words = reasons.queues.behind(queue=gang.queue, head=session.called(head, gang))
@@ -187,7 +187,7 @@ class Allocate:
     # -- the search -------------------------------------------------------------------------------------------------
 
     def _put_off(self, session: Session, gang: GangView, found: _Found) -> bool:
-        """Return True, and report why, if the search for a gang is postponed to a later cycle."""
+        """Return True if the search for a gang is postponed to a later cycle, and report the reason."""
         later = self._work.put_off(session, gang)
         if later is None:
             return False
@@ -199,7 +199,7 @@ class Allocate:
     def _search(self, search: SlotSearch, shape: Hashable, reservations: HeadReservations) -> SearchFailure | None:
         """Place a gang's whole minimum, or return why it does not fit.
 
-        If `shape` is None, the gang is replacing lost members; as many replacements are placed as fit.
+        If `shape` is None, the gang is replacing lost members, and as many replacements as fit are placed.
         """
         session, gang = search.session, search.ask.gang
         if shape is None:
@@ -262,7 +262,7 @@ class Backfill:
     name = "backfill"
 
     def execute(self, session: Session) -> None:
-        """Decide Place for best-effort gangs that fit and wait only because of strict queue order."""
+        """Decide Place for best-effort gangs that fit and wait only because their queue is strictly ordered."""
         for waits in session.decided(decisions.Unschedulable):
             behind = waits.reason == reasons.queues.STRICT_ORDER
             if behind and _best_effort(waits.gang) and session.attempt(waits.gang, _try_to_place):
@@ -285,7 +285,7 @@ def _complete(search: SlotSearch) -> None:
 
 
 def _decide(session: Session, _gang: GangView, *, search: SlotSearch, grown: bool) -> None:
-    """Place a gang on the slots of its search; for a gang that should grow but got no slots, report the reason."""
+    """Place a gang on the slots that its search found; report the reason if a gang should grow but got no slots."""
     if search.statement.slots:
         search.decide()
     elif grown:
@@ -313,7 +313,7 @@ def _most(session: Session, pod_set: PodSetView, wanted: int) -> int:
 
 
 def wants_nodes(session: Session, gang: GangView) -> bool:
-    """Return True for an admitted gang with an open slot that may use its queue and was not evicted just before."""
+    """Return True for an admitted gang with an open slot, unless its queue excludes it or it has just been evicted."""
     if gang.key in session.evicted:
         return False
     let_in = gang.key in session.enqueued or not (gang.pending or gang.group.status.phase == "Completed")
@@ -322,7 +322,7 @@ def wants_nodes(session: Session, gang: GangView) -> bool:
 
 
 def _restores_members(gang: GangView) -> bool:
-    """Return True for a started gang that may exceed its queue's limit to replace lost members of its minimum."""
+    """Return True for a started gang that may replace lost members even if its queue has reached its limit."""
     return gang.started and not gang.independent
 
 

@@ -11,8 +11,8 @@ from extender.planner.victims.capacity import Need
 OWN_LIMIT = frozenset({reasons.queues.OVER_CAPABILITY, reasons.queues.OVER_DESERVED})
 """Reason codes of gangs that wait because their own queue has reached a limit."""
 FULL_QUEUE = OWN_LIMIT | {reasons.queues.GUARANTEED}
-"""Reason codes of gangs that their queue rejects. Reclaim may help a rejected gang if other queues use resources that
-are guaranteed to the gang's queue."""
+"""Reason codes of gangs that their queue rejects but that reclaim may help, because other queues use the guaranteed
+resources of the gang's queue."""
 
 
 @dataclass(slots=True)

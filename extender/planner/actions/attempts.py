@@ -5,8 +5,8 @@ relevant if a node that the pods may use has gained capacity or possible victims
 budget is relevant to all searches.
 
 The search for each queue begins with its first waiting gang. If more gangs wait than one cycle can search for, the user
-whose last failed search is oldest comes first. The gangs of one user, and the queues, also alternate by their oldest
-failed search. At most `MOST_REMEMBERED` entries are kept; when there are more, the oldest entry is dropped.
+whose last failed search is oldest comes first. The gangs of one user, and the queues, are ordered in the same way. At
+most `MOST_REMEMBERED` failed searches are remembered; the oldest ones are dropped.
 """
 
 from collections.abc import Callable, Hashable, Sequence
@@ -26,9 +26,10 @@ V = TypeVar("V")
 Key = tuple[str, str, Hashable]
 """Key of a search: the gang's queue and user, and its priority and shape."""
 RETRY_S = 10.0
-"""Interval at which a failed search is repeated, because minimum runtimes end and shares change with time."""
+"""Interval, in seconds, at which a failed search for victims is repeated, because minimum runtimes end and shares
+change with time."""
 MOST_REMEMBERED = 4096
-"""Maximum number of entries of each kind: failed searches, users and queues."""
+"""Maximum number of failed searches, of users and of queues that are remembered."""
 
 
 @dataclass(slots=True)
@@ -48,10 +49,10 @@ class VictimSearches:
     _searches: dict[Key, tuple[int, int]] = field(default_factory=dict)
     """Maps a search key to the cycle and the retry period in which its search last failed."""
     _changes: "_Changes | None" = None
-    """The changes to nodes since the remembered failures; None while no failed search is remembered."""
+    """The changes to nodes since the remembered searches failed; None while no failed search is remembered."""
 
     def begin(self, session: Session, running: Sequence[GangView]) -> None:
-        """Begin a cycle with these running gangs, and record the changes since the last cycle."""
+        """Begin a cycle with the given running gangs, and record the changes since the last cycle."""
         self._counted = False
         newest = next(reversed(self._searches.values()), None)
         if newest is None or newest[1] != _period(session):
@@ -64,7 +65,7 @@ class VictimSearches:
     ) -> list[Unschedulable]:
         """Return gangs in the order in which the cycle searches for victims, in at most `most` queues.
 
-        Without a `key`, the gangs of a queue keep their order.
+        Without `key`, the gangs of each queue keep their order.
         """
         by_queue: dict[str, list[Unschedulable]] = {}
         for why in waiting:
@@ -83,7 +84,7 @@ class VictimSearches:
         return self._users.get(key[:2], 0), self._searches.get(key, (0, 0))[0]
 
     def hopeless(self, session: Session, gang: GangView, key: Key, *, anywhere: bool) -> bool:
-        """Return True if the last search of this key failed, and nothing relevant has changed since.
+        """Return True if the last search with this key failed, and nothing relevant has changed since.
 
         With `anywhere`, a change on any node counts as relevant, because the result depends on shares or limits of
         queues.
@@ -94,7 +95,7 @@ class VictimSearches:
         return self._changes.last(session, None if anywhere else gang) <= number
 
     def failed(self, session: Session, running: Sequence[GangView], key: Key) -> None:
-        """Record a failed search of this cycle."""
+        """Record that a search for victims failed in this cycle."""
         number = self._remembered_count()
         if self._changes is None:
             self._changes = _Changes(session, running, number)
@@ -103,7 +104,10 @@ class VictimSearches:
         _put(self._queues, key[0], number)
 
     def passed(self, queue: str) -> None:
-        """Record a search for a queue, so that other waiting queues come first in the next cycle."""
+        """Record a search for victims for a queue.
+
+        Other queues with waiting gangs come first in the next cycle.
+        """
         if self._crowded:
             _put(self._queues, queue, self._remembered_count())
 
@@ -114,7 +118,7 @@ class VictimSearches:
 
 
 class _Changes:
-    """The last cycle in which each node gained capacity or possible victims."""
+    """For each node, the last cycle in which the node gained capacity or possible victims."""
 
     def __init__(self, session: Session, running: Sequence[GangView], number: int) -> None:
         self._all = number
@@ -171,7 +175,7 @@ def _victim(gang: GangView) -> tuple[Hashable, ...]:
 
 
 def _rules_of(session: Session) -> tuple[object, object]:
-    """Return the settings of queues and disruption budgets, without their statuses.
+    """Return the settings of queues and disruption budgets that affect searches for victims.
 
     The status of a queue is left out, because it is written every few seconds and has no effect on searches. A
     disruption budget's status is included, because it contains the allowed disruptions.
@@ -186,7 +190,7 @@ def _period(session: Session) -> int:
 
 
 def _put(memory: dict[K, V], key: K, value: V) -> None:
-    """Add a value as the newest entry, and drop the oldest entry beyond the limit."""
+    """Add a value as the newest entry, and drop the oldest entry if there are more than `MOST_REMEMBERED`."""
     memory.pop(key, None)
     memory[key] = value
     if len(memory) > MOST_REMEMBERED:

@@ -1,12 +1,14 @@
-"""Avoidance of nodes on which members of a gang failed: only this gang avoids the nodes, after each failure for longer.
+"""Avoidance of nodes on which members of a gang failed: only this gang avoids the nodes, for longer after each failure.
 
-If a node has an undetected hardware fault, members fail on it again and again. Therefore the gang's next placements
-exclude the node for one minute. Each further failure doubles this time, up to one hour. The annotation
-`muster.dev/avoid-failed-node` overrides the first minute; with the value 0s, no node is excluded.
+On a node with an undetected hardware fault, members fail again and again. After a member's failure, the gang's
+placements therefore exclude the node for one minute. Each further failure on the node doubles the exclusion, up to one
+hour. The annotation `muster.dev/avoid-failed-node` sets the first exclusion to another time than one minute; with the
+value 0s, no node is excluded.
 
 In a distributed program, the failure of one member often makes the others fail, so a failure does not always point to a
-node. Without the annotation, nodes are therefore excluded only if the gang uses several nodes and members failed on at
-most half of them. Evicted or preempted members do not count as failed.
+node. Without the annotation `muster.dev/avoid-failed-node`, nodes are therefore excluded only if members failed on at
+most half of the gang's nodes. A gang on a single node excludes no node. Evicted or preempted members do not count as
+failed.
 """
 
 from collections.abc import Collection
@@ -27,14 +29,15 @@ from muster.resources.faults import seconds_of
 FIRST_S = 60.0
 LONGEST_S = 3_600.0
 FORGET_S = 86_400.0
-"""Time for which an expired avoidance is remembered; another failure within this time makes the next avoidance longer.
+"""Time for which an expired avoidance of a node is remembered; another failure within this time makes the next
+avoidance longer.
 """
 MOST = 32
 """Maximum number of nodes remembered in a gang's Placement; the longest avoidances are kept."""
 
 
 def note_failures(session: Session, gang: GangView) -> None:
-    """Decide Avoid for the nodes of members that have failed since the last cycle; this cycle already avoids them."""
+    """Decide Avoid for nodes on which members have failed since the last cycle; they are avoided from this cycle on."""
     failed = session.snapshot.failed.get(gang.key, {})
     if not failed:
         return
@@ -72,7 +75,7 @@ def _entry(before: AvoidedNode | None, pod: PodRecord, first_s: float, now: floa
 
 
 def _counted(entries: dict[str, AvoidedNode], node: str, pod: PodRecord) -> bool:
-    """Return True if another failure of the same run has been counted on this node, because failures come in groups."""
+    """Return True if another failure of the same run has already been counted on this node."""
     known = entries.get(node)
     if known is None or not known.failures:
         return False
@@ -80,7 +83,7 @@ def _counted(entries: dict[str, AvoidedNode], node: str, pod: PodRecord) -> bool
 
 
 def _distinguishable(gang: GangView, failed: Collection[str]) -> bool:
-    """Return True if the gang uses several nodes, and members failed on at most half of them."""
+    """Return True if the gang uses several nodes, and members failed on at most half of the nodes."""
     runs = (run for pod_set in gang.placement.spec.pod_sets for run in pod_set.runs) if gang.placement else ()
     nodes = {run.node for run in runs if run.node}
     return len(nodes) > 1 and 2 * len(failed) <= len(nodes)

@@ -2,8 +2,8 @@
 
 If the nodes of a restarting gang are only suspect, all its members are still running and may get an eviction notice
 (`planner.victims.notices`). The members are notified after the placement has been written. Members are evicted once
-they have saved a checkpoint, when their notice period is over, or when the node of one of them is lost. If the nodes
-become healthy before the eviction, the members stay.
+they have saved a checkpoint, when their notice period is over, or when a member loses its node. If the nodes become
+healthy before the eviction, the members stay.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ Faults = Mapping[str, Fault | None]
 
 
 def continue_repair(session: Session, gang: GangView) -> None:
-    """Notify or evict the remaining members of a repair that an earlier cycle or another planner has started."""
+    """Continue a repair that an earlier cycle or another planner has started: notify or evict the remaining members."""
     placement = gang.placement
     if placement is None or not is_repair(placement):
         return

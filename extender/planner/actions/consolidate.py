@@ -1,7 +1,7 @@
-"""The action that moves small gangs to other nodes if a waiting gang finds only scattered free capacity.
+"""The action that moves small gangs to other nodes if the free capacity is too scattered for a waiting gang.
 
 Pods are moved only if every moved pod has a new slot in a placement of its gang. A move restarts the pod, so at most
-`MOST_MOVED` pods are moved; the value is the default of KAI-Scheduler's flag.
+`MOST_MOVED` pods are moved. KAI-Scheduler limits consolidation to the same number of pods by default.
 """
 
 from collections import Counter
@@ -28,7 +28,7 @@ from muster.api.muster.reason import Reason
 Slot = tuple[int, tuple[int, ...]]
 """Slot of a pod: the column of its node, and the shared GPUs that the pod uses."""
 MOST_MOVED = 16
-"""Maximum number of pods that are moved for one gang."""
+"""Maximum number of pods that are moved so that one gang fits."""
 MOST_CONSIDERED = 512
 """Maximum number of evictable units that one search considers; units with few pods that free much capacity come
 first."""
@@ -41,17 +41,17 @@ class Consolidate(Evicting):
     moves = True
 
     def worthwhile(self, _gang: GangView) -> bool:
-        """Return True if any gang runs."""
+        """Return True if at least one gang is running."""
         return bool(self.running)
 
     def allowed(self, session: Session, asker: Asker) -> bool:
-        """Return True if the queue is not full and the free capacity of all nodes together suffices."""
+        """Return True if the gang's queue is not full and the total free capacity suffices for the gang."""
         free = np.maximum(session.snapshot.free, 0).sum(axis=1)
         wanted = sum(session.snapshot.row_of(need.cls) * need.pods for need in asker.needs)
         return not asker.queue_full and bool((free >= wanted).all())
 
     def units(self, session: Session, asker: Asker) -> list[EvictableUnit]:
-        """Return evictable units: first units with few pods, then units on nodes where the gang nearly fits."""
+        """Return evictable units: units with few pods come first, then units on nodes where the gang nearly fits."""
         found = [unit for unit in self.victims_of(session, asker, "move") if len(unit.pods) <= MOST_MOVED]
         largest = max(asker.needs, key=lambda need: int(session.snapshot.row_of(need.cls).max(initial=0)))
         row = session.snapshot.row_of(largest.cls)
@@ -65,7 +65,7 @@ class Consolidate(Evicting):
         return sum(len(chunk.pods) for chunk in scenario.chunks) <= MOST_MOVED and moves_agreed(session, scenario)
 
     def reason(self, gang: GangView, _found: Sequence[EvictableUnit]) -> Reason:
-        """Return the reason that the owners of moved gangs see."""
+        """Return the reason for the move, which is shown to the owners of moved gangs."""
         return reasons.placements.moved(queue=gang.queue)
 
     def solve(self, search: Search, units: list[EvictableUnit]) -> list[EvictableUnit] | None:
@@ -73,7 +73,7 @@ class Consolidate(Evicting):
         return solve_moves(search, units)
 
     def _placed(self, search: SlotSearch, units: Sequence[EvictableUnit]) -> Sequence[EvictableUnit] | None:
-        """Place the gang as if these units were gone, and give new slots to the units that cannot stay."""
+        """Place the gang as if the given units were evicted, and give new slots to the units that cannot stay."""
         if search.minimum() is not None:
             return None
         moving = _settle(search.session, search.statement, _apart(units))
@@ -84,8 +84,8 @@ class Consolidate(Evicting):
 def _settle(session: Session, statement: Statement, bundles: list[Bundle]) -> list[Bundle] | None:
     """Give new slots to the bundles that cannot stay.
 
-    If the other bundles leave too little capacity, they are moved too. Returns all moved bundles; None if they do not
-    fit.
+    If the bundles that can stay leave too little capacity, they are moved, too. Returns all moved bundles; None if the
+    moved bundles do not fit.
     """
     moving = _not_staying(session, statement, bundles)
     before = statement.checkpoint()

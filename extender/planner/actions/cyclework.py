@@ -1,8 +1,8 @@
 """Limit on a cycle's work for one namespace, so that its gangs of many different shapes do not delay other namespaces.
 
-Work is measured in checks of nodes and not by a clock, because a replay must make the same decisions. Half of the limit
-is used for the namespace's first gangs in scheduling order. The other half is used for gangs that earlier cycles
-skipped, until all of them have been processed. A skipped gang keeps the reason that its last search has reported.
+Work is measured as the number of checked nodes and not by a clock, because a replay must make the same decisions. Half
+of the limit is used for the namespace's first gangs in scheduling order. The other half of the limit is used for gangs
+that earlier cycles skipped. A skipped gang keeps the reason that its last search has reported.
 """
 
 from collections import Counter
@@ -20,27 +20,29 @@ MOST: Final = 40_000_000
 """Maximum number of node checks for the gangs of one namespace in a cycle; this many checks take about half a second.
 """
 _SHAPE: Final = 16
-"""Number of checks that a search for pods without special conditions counts per node, for capacity, scores and sorting.
+"""Number of checks per node that a search for pods without special conditions counts as, for capacity, scores and
+sorting.
 """
 _SEARCH: Final = 30_000
-"""Number of checks that every search counts regardless of its nodes; a thousand searches take half a second.
+"""Number of node checks that every search counts as, in addition to its checks per node; a thousand searches take half
+a second.
 """
 _TERM: Final = 8
-"""Number of checks that a search counts per node for each affinity or spreading term."""
+"""Number of checks per node that each affinity or spreading term adds to a search."""
 
 
 @dataclass(slots=True)
 class _NamespaceRound:
-    """Progress through the gangs of a namespace for which one cycle is not enough."""
+    """Progress through the gangs of a namespace that has too many gangs for one cycle."""
 
     tried: set[str] = field(default_factory=set)
-    """UIDs of the gangs that have been processed in this round."""
+    """UIDs of the namespace's gangs that have been processed in this round."""
     why: dict[str, Unschedulable] = field(default_factory=dict)
     """Maps a gang's UID to the reason of its last search."""
 
 
 class CycleWork:
-    """The work done in the current cycle, and the rounds of namespaces that exceeded the last cycle's limit."""
+    """The current cycle's work, and the progress through namespaces that exceeded the limit in the last cycle."""
 
     def __init__(self) -> None:
         self._rounds: dict[str, _NamespaceRound] = {}
@@ -73,7 +75,7 @@ class CycleWork:
         return why
 
     def end(self, session: Session) -> None:
-        """End the cycle: skipped gangs come first in the next cycles, until all have been processed."""
+        """End the cycle; gangs that it skipped come first in the next cycles, until all have been processed."""
         there = {gang.uid for gang in session.snapshot.gangs} if self._late else set()
         rounds = {}
         for namespace in self._late:

@@ -1,12 +1,12 @@
 """The actions preempt and reclaim, which free capacity for a waiting gang within its queue or in other queues.
 
-The action recall returns lent spare slots to their gang. Preempt, reclaim and recall follow KAI-Scheduler's actions and
-Volcano's gangpreempt: they evict whole gangs, or the pods above a gang's minimum.
+The action recall returns lent spare slots to their gang. Preempt, reclaim and recall evict whole gangs, or the pods
+above a gang's minimum, like KAI-Scheduler's actions and Volcano's gangpreempt.
 
-If a gang has lost a member, gangs that borrow its spare slots are evicted at once and without notice. The recall
-follows `allocate` in every configuration. Next, a waiting gang gets spare slots of other gangs if these are enough, so
-that no gang is evicted or moved. Recalling and lending spare slots follow the rules of `reclaim` and `preempt`, if the
-configuration names these actions.
+If a gang has lost a member, the gangs that borrow the gang's spare slots are evicted at once and without notice. In
+every configuration, recall runs after `allocate`. After recall, a waiting gang gets spare slots of other gangs if it
+fits there, so that no gang is evicted or moved. Recalling and lending spare slots follow the rules of `reclaim` and
+`preempt`, if the configuration names these actions.
 """
 
 from collections.abc import Sequence
@@ -46,12 +46,12 @@ class Preempt(Evicting):
         return self.lowest.get(gang.queue, gang.priority) < gang.priority
 
     def units(self, session: Session, asker: Asker) -> list[EvictableUnit]:
-        """Return evictable units of the gang's queue, the cheapest first."""
+        """Return evictable units of the waiting gang's queue, the cheapest units first."""
         own = by_cost(self.victims_of(session, asker, "preempt"), session.now)
         return [*own, *self._of_others(session, asker, own)]
 
     def _of_others(self, session: Session, asker: Asker, own: Sequence[EvictableUnit]) -> list[EvictableUnit]:
-        """Return evictable units of other queues for the capacity that units of the gang's own queue cannot free."""
+        """Return evictable units of other queues, for resources that victims in the gang's own queue cannot free."""
         if not own or asker.at_own_limit or Reclaim.name not in session.actions:
             return []
         wanted = np.maximum(session.amounts(asker.ask) - sum(unit.amounts for unit in own), 0)
@@ -62,7 +62,7 @@ class Preempt(Evicting):
     def agreed(self, session: Session, scenario: Scenario) -> bool:
         """Return True if all plugins agree.
 
-        Only the resources that victims in the gang's own queue do not free count as taken from other queues.
+        Resources that victims in the gang's own queue free do not count as taken from other queues.
         """
         gang = scenario.gang
         own = tuple(chunk for chunk in scenario.chunks if chunk.gang.queue == gang.queue)
@@ -74,14 +74,14 @@ class Preempt(Evicting):
         return not others or session.hooks.reclaim_scenario_validator.call(beyond)
 
     def reason(self, gang: GangView, found: Sequence[EvictableUnit]) -> Reason:
-        """Return the reason that the owners of the victims see."""
+        """Return the reason for the eviction, which is shown to the owners of the victims."""
         if any(unit.gang.queue != gang.queue for unit in found):
             return reasons.placements.reclaimed(queue=gang.queue)
         return reasons.placements.preempted(priority=gang.priority, queue=gang.queue)
 
 
 class Reclaim(Evicting):
-    """The action reclaim, whose victims are gangs of other queues that are reclaimable.
+    """The action reclaim, whose victims are gangs of other, reclaimable queues.
 
     A plugin that computes shares of queues, such as `proportion`, must agree to every reclaim.
     """
@@ -91,7 +91,7 @@ class Reclaim(Evicting):
     by_shares = True
 
     def worthwhile(self, gang: GangView) -> bool:
-        """Return True if a gang of another queue runs."""
+        """Return True if a gang of another queue is running."""
         return len(self.lowest) > (gang.queue in self.lowest)
 
     def allowed(self, session: Session, asker: Asker) -> bool:
@@ -103,11 +103,11 @@ class Reclaim(Evicting):
         return not asker.at_own_limit and bool(session.hooks.can_reclaim_resources.call(asker.gang, wanted))
 
     def units(self, session: Session, asker: Asker) -> list[EvictableUnit]:
-        """Return evictable units of other queues; the queue that exceeds its share most comes first."""
+        """Return evictable units of other queues; units of the queue that exceeds its share most come first."""
         return _reclaimable(self, session, asker)
 
     def why_not(self, session: Session, gang: GangView) -> Reason:
-        """Return the rule that prevents reclaim for a gang whose queue has less than it deserves; otherwise empty."""
+        """Return the rule that prevents reclaim if the gang's queue has less than it deserves; otherwise empty."""
         amounts = session.amounts(session.ask(gang))
         state = session.hooks.reclaim_standing.call(gang, amounts)
         if state is None or not state.owed:
@@ -132,7 +132,7 @@ class Reclaim(Evicting):
         return session.hooks.reclaim_scenario_validator.call(scenario)
 
     def reason(self, gang: GangView, _found: Sequence[EvictableUnit]) -> Reason:
-        """Return the reason that the owners of the victims see."""
+        """Return the reason for the eviction, which is shown to the owners of the victims."""
         return reasons.placements.reclaimed(queue=gang.queue)
 
 
@@ -146,7 +146,7 @@ class SparesAlone(Evicting):
     first_alone = True
 
     def execute(self, session: Session) -> None:
-        """Decide Place and KeepSpares for gangs that fit on spare slots; do nothing if no gang holds spare slots."""
+        """Decide Place and KeepSpares for gangs that fit on other gangs' spare slots."""
         if session.decided(decisions.Unschedulable) and session.keepers:
             super().execute(session)
 
@@ -160,7 +160,7 @@ class SparesAlone(Evicting):
         return found
 
     def why_not(self, _session: Session, _gang: GangView) -> Reason:
-        """Return an empty reason, because the later action that evicts pods reports the reason."""
+        """Return an empty reason, because a later action evicts pods and reports the reason."""
         return NOTHING
 
 
@@ -173,13 +173,13 @@ class SparesForReclaim(SparesAlone, Reclaim):
 
 
 class Recall(Evicting):
-    """Mix-in for an action whose victims are gangs that borrow spare slots of the gang in need of capacity."""
+    """Mix-in for an action whose victims borrow spare slots of the gang that needs capacity."""
 
     name = "recall"
     borrowers = True
 
     def execute(self, session: Session) -> None:
-        """Decide Place and MakeRoom for gangs that get their spare slots back; return early if no gang holds any."""
+        """Decide Place and MakeRoom for gangs that get their spare slots back."""
         if session.keepers:
             super().execute(session)
 
@@ -188,11 +188,11 @@ class Recall(Evicting):
         return gang.started and any(borrows(victim, gang) for victim in self.running) if spare_runs_of(gang) else False
 
     def units(self, session: Session, asker: Asker) -> list[EvictableUnit]:
-        """Return evictable units of the borrowing gangs, the cheapest first."""
+        """Return evictable units of the borrowing gangs, the cheapest units first."""
         return by_cost(self.victims_of(session, asker, "recall"), session.now)
 
     def reason(self, gang: GangView, _found: Sequence[EvictableUnit]) -> Reason:
-        """Return the reason that the owners of the victims see."""
+        """Return the reason for the eviction, which is shown to the owners of the victims."""
         return reasons.placements.recalled(queue=gang.queue)
 
     def _try(self, session: Session, gang: GangView, *, refused: str) -> bool:
@@ -206,6 +206,6 @@ class Recall(Evicting):
 
 
 def _reclaimable(action: Evicting, session: Session, asker: Asker) -> list[EvictableUnit]:
-    """Return evictable units of other queues; the queue that exceeds its share most comes first."""
+    """Return evictable units of other queues; units of the queue that exceeds its share most come first."""
     session.hooks.on_job_solution_start.call(asker.gang)
     return across_queues(session, action.victims_of(session, asker, "reclaim"))

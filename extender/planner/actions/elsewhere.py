@@ -2,11 +2,11 @@
 
 A notice is no longer needed if the gang that was to get the capacity is gone or has found other nodes. A notice period
 may last for an hour, and other gangs may finish in the meantime. Therefore a gang that waits for its victims gets other
-nodes once enough nodes are free without evictions. Gangs without victims are placed first in the same cycle, and
+nodes once enough nodes are free without evictions. Gangs without victims are placed earlier in the same cycle, and
 reservations for other gangs are respected.
 
-A pod's notice is withdrawn if no active placement refers to the pod as a victim, and the pod stays. The withdrawal runs
-last, so that the notice period does not restart if a gang selects the same victims again.
+A pod's notice is withdrawn if no active placement refers to the pod as a victim, and the pod stays. Notices are
+withdrawn at the end of the cycle: if a gang selects the same victims again, their notice period does not restart.
 """
 
 from extender.planner.actions.makeroom import awaiting_placement, victims_there
@@ -17,14 +17,14 @@ from extender.planner.framework.statement import counted_free
 from extender.planner.state.gangs import GangView
 
 ATTEMPTS = 4
-"""Maximum number of searches in one cycle."""
+"""Maximum number of waiting gangs for which one cycle searches for other nodes."""
 AT_ONCE = 256
-"""Maximum number of notices withdrawn in one cycle, because users could write any number of notices as annotations
-themselves."""
+"""Maximum number of notices withdrawn in one cycle. Notices are annotations, so users could write any number of
+them."""
 
 
 class Elsewhere:
-    """The action that decides Place for gangs with victims that need not be evicted after all."""
+    """The action that decides Place for gangs whose victims need not be evicted after all."""
 
     name = "elsewhere"
 
@@ -33,7 +33,7 @@ class Elsewhere:
         """Maps a gang's UID to the snapshot version of its last search."""
 
     def execute(self, session: Session) -> None:
-        """Try to place the waiting gangs again if the cluster has changed since their last search."""
+        """Try to place gangs that wait for victims again if the cluster has changed since their last search."""
         before, self._seen = self._seen, {}
         kinds = (decisions.MakeRoom, decisions.ClosePlacement, decisions.RoomIsThere)
         decided = {each.gang.key for each in session.decisions if isinstance(each, kinds)}
@@ -51,7 +51,7 @@ class Elsewhere:
 
 
 def _try(session: Session, gang: GangView) -> None:
-    """Try to place the gang elsewhere, as if its current slots were free and all its victims stayed."""
+    """Try to place the gang on other nodes, as if its current slots were free and all its victims stayed."""
     snapshot, placement = session.snapshot, gang.placement
     there = victims_there(session, placement) if placement else []
     if all(pod.terminating for _, pod in there):
@@ -70,7 +70,7 @@ def _try(session: Session, gang: GangView) -> None:
 
 
 class WithdrawNotices:
-    """The action that decides WithdrawNotice for pods that stay."""
+    """The action that decides WithdrawNotice for pods that no longer need to be evicted."""
 
     name = "withdraw"
 

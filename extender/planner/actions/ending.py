@@ -1,9 +1,8 @@
-"""Capacity of terminating pods.
+"""Assignment of the capacity of terminating pods to waiting gangs.
 
 Victim searches assign the capacity of terminating pods to waiting gangs in scheduling order, so that no further pod is
-evicted for these gangs. A gang that fits on the capacity of terminating pods just waits and gets no placement yet.
-Gangs that come later in the order of `allocate` cannot use the assigned capacity, so no pods have to be evicted for the
-waiting gang.
+evicted for these gangs. A gang that fits on the capacity of terminating pods just waits and gets no placement yet. The
+action `allocate` does not give the assigned capacity to gangs that come later in the scheduling order.
 """
 
 from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
@@ -33,16 +32,16 @@ MOST_GANGS_CHECKED = 32
 
 @dataclass(slots=True)
 class EndingInOrder:
-    """The slots that waiting gangs will take once pods have terminated, in scheduling order."""
+    """The slots that waiting gangs will take, in scheduling order, once pods have terminated."""
 
     taken: dict[str, list[Operation]] = field(default_factory=dict)
     """Maps the key of a gang that waits without needing evictions to the slots that it will take."""
     position: dict[str, int] = field(default_factory=dict)
-    """Maps the key of each processed gang to its position."""
+    """Maps the key of each processed gang to its position in the scheduling order."""
 
     @contextmanager
     def kept_from(self, session: Session, gang: GangView) -> Iterator[None]:
-        """Within a `with` block, withhold the capacity that gangs earlier in the order will use."""
+        """Within a `with` block, withhold the capacity that gangs earlier in the scheduling order will use."""
         mine, statement = self.position.get(gang.key, MOST_GANGS_CHECKED), Statement(session)
         for key, operations in self.taken.items():
             if self.position[key] < mine:
@@ -54,7 +53,7 @@ class EndingInOrder:
 
 
 def in_queue_order(session: Session, waiting: Sequence[GangView]) -> EndingInOrder:
-    """Return the slots that these gangs will take on the capacity of terminating pods."""
+    """Return the slots that the given gangs will take on the capacity of terminating pods."""
     found, failed = EndingInOrder(), set[Hashable]()
     columns = [column for _, column in _going(session)]
     with room_of_leaving(session) as some:
@@ -79,7 +78,7 @@ def in_queue_order(session: Session, waiting: Sequence[GangView]) -> EndingInOrd
 
 
 def _first(waiting: Iterable[GangView]) -> list[GangView]:
-    """Return the first few gangs of each queue."""
+    """Return the first gangs of each queue, at most `OF_A_QUEUE` per queue."""
     by_queue: dict[str, list[GangView]] = {}
     for gang in waiting:
         of_queue = by_queue.setdefault(gang.queue, [])
@@ -89,7 +88,7 @@ def _first(waiting: Iterable[GangView]) -> list[GangView]:
 
 
 def _may_use(session: Session, gang: GangView, columns: list[int]) -> bool:
-    """Return True if these nodes accept the gang's pods, or if a claim that the pods name may become free there."""
+    """Return True if these nodes accept the gang's pods, or may accept them once a claim that the pods name is free."""
     classes = filter(None, gang.all_classes)
     return any(cls.needs.named or bool((session.node_codes(cls)[columns] == 0).any()) for cls in classes)
 
@@ -139,14 +138,14 @@ def needs_leaving(session: Session, columns: Collection[int]) -> bool:
 
 
 def _going(session: Session) -> list[tuple[PodRecord, int]]:
-    """Return the terminating pods and those due for eviction that will probably end soon, with their node's column."""
+    """Return the pods that are terminating or due for eviction and will probably end soon, with their node's column."""
     index = session.snapshot.index
     leaving = (pod for pod in leaving_pods(session).values() if pod.node in index)
     return [(pod, index[pod.node]) for pod in leaving if expected_to_go(session, pod)]
 
 
 def _take_devices(snapshot: Snapshot, pods: Sequence[tuple[PodRecord, int]], sign: int) -> None:
-    """Take the shared GPUs of these pods on their nodes; with sign -1, return them."""
+    """Count the shared GPUs of these pods as used on their nodes; with sign -1, as free."""
     for pod, column in pods:
         if pod.cls.gpu is not None:
             snapshot.devices.add_share(pod.cls.gpu, column, pod.devices, sign)

@@ -1,8 +1,8 @@
-"""The action that admits a gang, so that its pods may be created, if its queue is open and the cluster large enough.
+"""The action that admits a gang, so that its pods may be created, if its queue is open and the cluster is large enough.
 
 Admission only compares the requests with the resources of all nodes. Taints, cordons, labels and ports are not checked,
-because they may change at any moment, often because of waiting pods. `allocate` reports these obstacles once gated pods
-exist.
+because they may change at any moment, often because of waiting pods. Once gated pods exist, the action `allocate`
+reports obstacles such as taints, cordons, labels and ports.
 """
 
 from bisect import bisect_left
@@ -34,11 +34,11 @@ class Enqueue:
 
     def __init__(self) -> None:
         self._hopeless: dict[Hashable, Shortage | None] = {}
-        """Maps the shape and number of a gang's pods to the shortage that the gang would have even in the empty
+        """Maps the shape and number of a gang's pods to the resources that the gang would lack even in the empty
         cluster."""
         self._version: int | None = None
         self._updated: frozenset[tuple[str, str]] | None = None
-        """Queue of each started gang, with the UID of the workload that owns the gang; computed on first use in a
+        """The queue of each started gang and the UID of the workload that owns the gang; computed on first use in a
         session."""
 
     def execute(self, session: Session) -> None:
@@ -61,7 +61,7 @@ class Enqueue:
         session.admit(gang)
 
     def _refused(self, session: Session, gang: GangView) -> decisions.Unschedulable | None:
-        """Return why a gang is not admitted: a closed or full queue, a too small cluster, or a plugin's refusal."""
+        """Return why a gang is not admitted: a closed or full queue, too small a cluster, or a plugin's refusal."""
         queue = session.snapshot.queues.get(gang.queue)
         if queue is None:
             words = reasons.queues.missing(queue=gang.queue)
@@ -116,7 +116,7 @@ class Enqueue:
         return self._never_in_a_domain(session, gang)
 
     def _never_in_a_domain(self, session: Session, gang: GangView) -> Shortage | None:
-        """Return the shortage of a gang that requires one domain if no domain could hold it even when empty."""
+        """Return the shortage of a gang that requires one domain and would not fit even into an empty domain."""
         ask = session.ask(gang)
         if ask.request is None or not ask.request.required:
             return None
@@ -129,7 +129,7 @@ class Enqueue:
 
 
 def _holds_others(session: Session, ask: Ask) -> bool:
-    """Return True if the minimum may consist of any members, and the empty cluster can hold enough of them."""
+    """Return True if the minimum may consist of any members, and the empty cluster can hold enough members."""
     if not ask.any_members:
         return False
     fits = 0
@@ -146,7 +146,7 @@ def _holds_others(session: Session, ask: Ask) -> bool:
 
 
 def _takes_others(session: Session, ask: Ask) -> bool:
-    """Return True if the minimum may consist of any members, and the queue has quota for enough of them."""
+    """Return True if the minimum may consist of any members, and the queue has quota for enough members."""
     if not ask.any_members:
         return False
     taken: dict[str, dict[PodClass, int]] = {each.name: {} for each in ask.gang.pod_sets}

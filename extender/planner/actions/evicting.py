@@ -2,8 +2,8 @@
 
 Each cycle searches for victims for a few gangs of each queue: the first gang, and other gangs in rotation. After a
 failed search, gangs of the same shape are skipped until a relevant change (`attempts`). A solution consists of
-evictions and a placement for the gang. The gang's members stay gated until the capacity is free. The placement is
-written before any eviction, so that another planner could continue with the evictions.
+evictions and a placement for the waiting gang. The waiting gang's members stay gated until the capacity is free. The
+placement is written before any eviction, so that another planner could continue the evictions.
 """
 
 from collections import Counter
@@ -37,42 +37,45 @@ from muster.api.volcano.scheduling import NO_ROOM
 
 ATTEMPTS_PER_QUEUE = 2
 ATTEMPTS = 8
-"""Maximum number of searches per cycle, per queue and in total; a search may take tens of milliseconds."""
+"""Maximum number of searches for victims per cycle, for one queue and in total. A search may take tens of
+milliseconds."""
 MOST_VICTIMS = 5_000
-"""Maximum number of victims for one gang, because the gang's Placement lists them and must not exceed etcd's object
+"""Maximum number of victims for one gang. The gang's Placement lists the victims, and must not exceed etcd's object
 size limit."""
 KnownFailures = dict[tuple[str, Hashable], Reason]
-"""Maps the queue, priority and shape of a waiting gang to the rule that excluded its victims."""
+"""Maps the queue, priority and shape of a waiting gang to the rule that excluded all victims in a failed search."""
 _LACKS_CAPACITY = frozenset({NO_ROOM, *FULL_QUEUE})
 _RUNNING = (GangPhase.WHOLE, GangPhase.STRANDED)
 
 
 class Evicting:
-    """Base class of the three evicting actions."""
+    """Base class of the actions that evict victims."""
 
     name = ""
     moves = False
-    """True if victims must get new slots."""
+    """True if the action gives new slots to its victims instead of leaving them without nodes."""
     borrowers = False
     """True if the victims are gangs on borrowed spare slots, which are evicted without notice."""
     takes_spares = False
     """True if the spare slots of gangs are taken before any pod is evicted."""
     by_shares = False
-    """True if shares of queues determine which gangs may be victims, so that a change on any node is relevant."""
+    """True if shares of queues determine which gangs may be victims, so that a change on any node may permit a
+    search."""
     first_alone = False
     """True if the other gangs of a queue are skipped when no victims are found for the queue's first gang."""
 
     def __init__(self) -> None:
         self._catalogue = Catalogue()
         self.running: list[GangView] = []
-        """Gangs that are running in this cycle: they have nodes and no active placement."""
+        """Gangs that have nodes and no active placement in this cycle."""
         self.lowest: dict[str, int] = {}
         """Maps a queue to the lowest priority of its running gangs."""
         self._ending = EndingInOrder()
         self._attempts = VictimSearches()
         self._known_failures: KnownFailures = {}
         self._reported: dict[str, tuple[decisions.Unschedulable, Reason, decisions.Unschedulable]] = {}
-        """Maps the key of a gang to its decision in the last cycle, the added reason, and the extended decision."""
+        """Maps the key of a gang to its Unschedulable decision in the last cycle, the added reason, and the extended
+        decision."""
         self._keys: dict[str, Key] = {}
         """Maps the key of a gang to its search key in this cycle."""
 
@@ -113,7 +116,7 @@ class Evicting:
             session.decisions = [more.get(id(each), each) for each in session.decisions]  # in scheduling order
 
     def _try_some(self, session: Session, waiting: Sequence[decisions.Unschedulable]) -> KnownFailures:
-        """Search for victims for gangs in rotation; return the reasons of failures, by queue and shape of the gang."""
+        """Search for victims for gangs in rotation; return the failed searches with the rules that excluded victims."""
         self._attempts.begin(session, self.running)
         hopeless: dict[Hashable, bool] = {}
         skipped = self._ending.taken.keys() | (() if self.first_alone else session.postponed)
@@ -146,7 +149,7 @@ class Evicting:
     def _due(self, session: Session, why: decisions.Unschedulable, hopeless: dict[Hashable, bool]) -> bool:
         """Return True if a search for the gang is allowed and not known to fail.
 
-        `hopeless` caches the known failures.
+        `hopeless` caches whether a search with a certain key is known to fail.
         """
         if why.gang.key in session.postponed or not self.worthwhile(why.gang):
             return False
@@ -167,9 +170,9 @@ class Evicting:
         return known
 
     def _may_ask(self, session: Session, gang: GangView) -> bool:
-        """Return False for a gang that never preempts, has a placement, or whose last evictions had no effect.
+        """Return False for a gang that never preempts, that has a placement, or whose last evictions had no effect.
 
-        Getting back its own spare slots is allowed for every gang, even if its priority class never preempts.
+        Every gang may get its own spare slots back, even if its priority class never preempts.
         """
         if not (gang.preempts or self.borrowers) or gang.active or failed_to_evict(gang, session.now):
             return False
@@ -182,7 +185,7 @@ class Evicting:
         raise NotImplementedError
 
     def allowed(self, _session: Session, _asker: Asker) -> bool:
-        """Return True if the gang may get capacity by this action."""
+        """Return True if this action is allowed to free capacity for the gang."""
         return True
 
     def units(self, session: Session, asker: Asker) -> list[EvictableUnit]:
@@ -194,17 +197,17 @@ class Evicting:
         return True
 
     def reason(self, gang: GangView, found: Sequence[EvictableUnit]) -> Reason:
-        """Return the reason that the owners of the victims see."""
+        """Return the reason for the eviction, which is shown to the owners of the victims."""
         raise NotImplementedError
 
     def spares_left(
         self, _session: Session, _gang: GangView, _operations: Sequence[Operation]
     ) -> list[NodeSpares] | None:
-        """Return the gang's spare slots after its members are placed on these slots; None if unchanged."""
+        """Return the spare slots that the gang keeps after its members are placed on others; None if unchanged."""
         return None
 
     def why_not(self, _session: Session, _gang: GangView) -> Reason:
-        """Return the rule that excluded all victims, as a reason for the gang's owner; empty without such a rule."""
+        """Return the rule that excluded all victims, as a reason for the gang's owner; empty if none did."""
         return NOTHING
 
     # -- one gang ---------------------------------------------------------------------------------------------------
@@ -279,7 +282,7 @@ class Evicting:
         return solve(search, units)
 
     def _placed(self, search: SlotSearch, units: Sequence[EvictableUnit]) -> Sequence[EvictableUnit] | None:
-        """Place the gang as if these units were gone; return the units to evict, or None if the gang does not fit."""
+        """Place the gang as if the given units were evicted; return the units to evict, or None without a solution."""
         return units if search.minimum() is None else None
 
     def _decide(self, session: Session, statement: Statement, gang: GangView, found: list[EvictableUnit]) -> None:

@@ -1,9 +1,8 @@
 """Failed searches for nodes, remembered until a change could make them succeed.
 
-Most failures are remembered while no array of the snapshot changes. A gang of one pod class, without conditions about
-other pods, devices or topology, depends only on the nodes that accept its pods. The failure of such a gang is therefore
-remembered as long as the capacity of these nodes stays the same. A pod that is bound to another node causes no new
-search.
+Most failed searches are remembered while no array of the snapshot changes. A gang of one pod class, without conditions
+about other pods, devices or topology, depends only on the nodes that accept its pods. If a gang depends only on certain
+nodes, its failed search is remembered as long as the capacity of these nodes stays the same.
 """
 
 from collections import Counter
@@ -22,11 +21,11 @@ from extender.planner.state.gangs import GangView
 from muster.api.muster.reason import Reason
 
 _REMEMBERED = 100
-"""Number of remembered failures in addition to four per gang: gangs may be created and deleted while capacity is
-unchanged.
+"""Number of failed searches that are remembered in addition to four per gang. Gangs may be created and deleted while
+the capacity is unchanged.
 """
 MANY: Final = 64
-"""Number of gangs per namespace that each cycle evaluates even though they are known not to fit."""
+"""Number of gangs per namespace that each cycle evaluates again although they are known not to fit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +34,14 @@ class SearchFailure:
 
     lacks: Shortage
     why: Reason
-    """The message with the missing resources, and the reservations that keep the gang from suitable nodes."""
+    """The message about the missing resources, and about reservations that withhold suitable nodes from the gang."""
     nodes: int | None = None
     """Bit set of the node columns on which the failure depends; None if the failure also depends on other
     conditions."""
 
 
 class Failures:
-    """The failed searches of one action by the shape of the gang, kept from cycle to cycle."""
+    """The failed searches of one action, kept from cycle to cycle and keyed by the shape of the gang."""
 
     def __init__(self) -> None:
         self._known: dict[Hashable, SearchFailure] = {}
@@ -50,17 +49,17 @@ class Failures:
         self._plugins: tuple[object, ...] = ()
         self._offered: Amounts = np.zeros((0, 0), dtype=np.int64)
         self._before: Amounts | None = None
-        """Free capacity at the first failure of the last cycle, or at the beginning of that cycle; None before the
+        """Free capacity at the first failed search of the last cycle, or at the cycle's beginning; None before the
         first failed search."""
         self._after: Amounts | None = None
-        """Free capacity at the end of the last cycle, whose placements may not have been written."""
+        """Free capacity at the end of the last cycle. The placements of that cycle are possibly not written yet."""
 
     def get(self, shape: Hashable) -> SearchFailure | None:
-        """Return the failure of a shape, if it is known."""
+        """Return the remembered failed search for a shape of gangs, or None."""
         return self._known.get(shape)
 
     def begin(self, session: Session, gangs: int) -> None:
-        """Begin a cycle with this number of waiting gangs: drop the failures that recent changes may have resolved."""
+        """Begin a cycle with this number of waiting gangs: forget failed searches that recent changes may affect."""
         snapshot = session.snapshot
         alike = (
             self._after is not None  # the last cycle has ended
@@ -94,11 +93,11 @@ class Failures:
 
 
 class Rotation:
-    """Rotation of gangs that are known not to fit, for namespaces with many of them.
+    """Rotation of gangs that are known not to fit, for namespaces with many such gangs.
 
     Each cycle evaluates the namespace's first gangs in scheduling order and a part of its other gangs; the next cycle
-    evaluates another part. The remaining gangs keep their last result, because nothing has changed that could affect
-    the result.
+    evaluates another part. Gangs that a cycle does not evaluate keep their last result, because no change could affect
+    it.
     """
 
     def __init__(self) -> None:
@@ -107,7 +106,7 @@ class Rotation:
         """Maps a gang's UID to its shape and result in the last cycle."""
         self._now: dict[str, tuple[Hashable, Unschedulable]] = {}
         self._parts: dict[str, int] = {}
-        """Maps a namespace to the number of cycles in which all its gangs are evaluated."""
+        """Maps a namespace to the number of cycles that it takes to evaluate all its gangs."""
         self._seen: Counter[str] = Counter()
 
     def last(self, gang: GangView, failures: Failures) -> Unschedulable | None:
@@ -138,7 +137,7 @@ class Rotation:
 
 
 def nodes_of(session: Session, ask: Ask) -> int | None:
-    """Return the bit set of the nodes that determine if the gang fits; None if other conditions matter, too."""
+    """Return the bit set of the nodes that determine whether the gang fits; None if other conditions matter, too."""
     gang, reserved = ask.gang, session.reserved
     if ask.topology is not None or ask.any_members or session.asks_by_gang or gang.key in session.avoided:
         return None
@@ -153,7 +152,7 @@ def nodes_of(session: Session, ask: Ask) -> int | None:
 
 
 def _amounts(session: Session) -> Amounts:
-    """Return the free capacity and unused GPUs of each node, int64 of shape (resources + 1, nodes)."""
+    """Return each node's free capacity and its number of unused GPUs, int64 of shape (resources + 1, nodes)."""
     snapshot = session.snapshot
     return np.vstack([snapshot.free, snapshot.devices.unused(snapshot.free, snapshot.axis)])
 

@@ -1,4 +1,4 @@
-"""Choice of nodes for the pods of one pod set in rank order, and for a whole gang by its parts.
+"""Choice of nodes for the pods of one pod set in rank order, and for a whole gang part by part.
 
 Each part of a gang is placed on the first suitable node set that plugins propose, like KAI-Scheduler's tree of
 sub-groups (allocateSubGroupSet). A gang without a topology request is a single part. Without plugins, there is a single
@@ -27,15 +27,15 @@ ATTEMPTS = 64
 """Maximum number of nodes to test for the first pod, if a gang's pods have affinity or spreading rules about each
 other."""
 FAILURES = 64
-"""Maximum number of node sets on which a gang's placement may fail; resource totals usually predict where a gang fits.
+"""Maximum number of node sets on which placing a gang may fail; resource totals usually predict where a gang fits.
 """
 RETRACED = 16
-"""Maximum number of sibling parts that are placed again when a later part fails. With more siblings, each part's
-placement is final."""
+"""Maximum number of sibling parts that are placed again when a later part fails. If a part has more siblings, the
+placement of each sibling is final."""
 _Todo = tuple[SlotGroup, NodeSet]
 """A part of a gang without a placement yet, and the nodes on which the part may be placed."""
 FillSlots = Callable[[Mapping[str, Sequence[int]], NodeSet], bool]
-"""Function that places all the given slots of some pod sets within a node set; after a failure, the caller must roll
+"""Type of a function that places all the given slots within a node set; if the function fails, its caller must roll
 back."""
 
 
@@ -47,7 +47,7 @@ def fill(
     ranks: Sequence[int],
     nodes: NodeSet = EVERYWHERE,
 ) -> int:
-    """Place pods of these ranks on the best nodes, neighbouring ranks together; return the number of placed pods."""
+    """Place pods with these ranks on the best nodes, neighbouring ranks together; return the number of placed pods."""
     filling = _Filling(session, statement, gang, pod_set, nodes)
     placed = 0
     for cls, part in alike_runs(pod_set, ranks):
@@ -63,7 +63,7 @@ def fill(
 
 
 def alike_runs(pod_set: PodSetView, ranks: Sequence[int]) -> Sequence[tuple[PodClass, Sequence[int]]]:
-    """Return runs of consecutive ranks whose pods have one class, up to the first rank with an unknown pod."""
+    """Return runs of consecutive ranks whose pods have the same class, up to the first rank with an unknown pod."""
     if not pod_set.mixed:
         return [(pod_set.cls, ranks)] if pod_set.cls and ranks else []
     runs = []
@@ -85,7 +85,7 @@ class _Filling:
     nodes: NodeSet
 
     def at_once(self, cls: PodClass, ranks: Sequence[int]) -> int:
-        """Place pods that do not depend on each other: as many as fit on the best nodes, in the order of node names."""
+        """Place pods that do not depend on each other: select the best nodes, then fill them in order of node names."""
         room = np.minimum(self._room(cls), len(ranks))
         columns = usual_order(self.session, cls, self.nodes, room)
         before = np.cumsum(room[columns]) - room[columns]
@@ -112,9 +112,9 @@ class _Filling:
     def one_by_one(self, cls: PodClass, ranks: Sequence[int]) -> int:
         """Place pods with affinity or spreading rules about each other; check all predicates again after each pod.
 
-        The node of the first pod determines which nodes the other pods may use; with affinity, for example, only nodes
-        of its domain. Therefore several first nodes are tested, each outside the nodes that the previous first nodes
-        allow, and the choice that places most pods is used.
+        The node of the first pod determines which nodes the other pods may use. With affinity, for example, the other
+        pods may use only nodes of its domain. Therefore several first nodes are tested, and the one that permits most
+        pods is used.
         """
         columns = usual_order(self.session, cls, self.nodes, self._room(cls))
         best, beginning = 0, -1
@@ -134,8 +134,8 @@ class _Filling:
     def _from(self, cls: PodClass, ranks: Sequence[int], column: int, *, whole: bool) -> tuple[int, Mask]:
         """Place the first pod on the node `column`, and as many of the other pods as possible on allowed nodes.
 
-        Return the number of placed pods, and a mask of the nodes that are allowed once the first pod has been placed.
-        With `whole`, stop as soon as some pods certainly do not fit, and return an upper bound of the number.
+        Return the number of placed pods, and a mask of the nodes that the other pods may use once the first pod is
+        placed. With `whole`, stop as soon as some pods certainly do not fit, and return an upper bound of the number.
         """
         session, allocate = self.session, partial(self.statement.allocate, self.gang, self.pod_set.name, cls=cls)
         room = self.nodes.limit(session.room(cls), cls)
@@ -164,7 +164,7 @@ class _Filling:
 
 
 def usual_order(session: Session, cls: PodClass, nodes: NodeSet, room: Amounts | None = None) -> Amounts:
-    """Return the columns of nodes with free capacity, in the node set's order if it has one, else by score."""
+    """Return the columns of nodes with free capacity, in the node set's own order or, without one, by score."""
     columns = nodes.order(session.snapshot.order)
     columns = columns if room is None else columns[room[columns] > 0]
     if nodes.ranked:
@@ -204,7 +204,7 @@ class PartSearch:
         return self._first_of(self.session.hooks.subset_nodes.call(nodes, self.gang, part), placed)
 
     def _first_of(self, node_sets: Iterable[NodeSet], placed: Callable[[NodeSet], bool]) -> bool:
-        """Place a part on the first node set that can hold it; return False after too many failures."""
+        """Place a part of the gang on the first node set that can hold it; return False after too many failures."""
         for nodes in node_sets:
             before = self.statement.checkpoint()
             if placed(nodes):
@@ -218,7 +218,7 @@ class PartSearch:
     def _leaf(self, part: SlotGroup, nodes: NodeSet, rest: Sequence[_Todo]) -> bool:
         """Place a part without children, then the remaining parts.
 
-        If the remaining parts do not fit, place the part in ways that leave more capacity for them.
+        If the remaining parts do not fit, place this part in ways that leave more capacity for the remaining parts.
         """
         before = self.statement.checkpoint()
         if self._usual(part, nodes) and self._place_all(rest):
@@ -268,7 +268,7 @@ def _parts(gang: GangView, part: SlotGroup) -> list[SlotGroup]:
 
 
 def _others(gang: GangView, todo: Sequence[_Todo]) -> list[Others] | None:
-    """Return the pods that are not placed yet, by class and node set; None if some pods are unknown."""
+    """Return the pods that are not placed yet, grouped by class and node set; None if some pods are unknown."""
     found: dict[tuple[bytes, int], Others] = {}
     for part, nodes in todo:
         for pod_set in gang.pod_sets:
@@ -288,7 +288,7 @@ def join(
     """Place optional pods next to the members of their part; return the number of placed pods.
 
     For each part without children, the function `fill` places as many pods as fit. The search ends at the first node
-    set on which a pod fits, because the members on this node set determine the order of node sets in the next search.
+    set on which a pod fits. The members on this node set determine the order of node sets in the next search.
     """
     for subset in session.hooks.subset_nodes.call(nodes, gang, part):
         inner = part.children or (tuple(part.units()) if part.slices else ())

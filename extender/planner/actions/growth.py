@@ -1,8 +1,8 @@
 """Growth of gangs beyond their minimum, after every waiting gang has had a chance to get its own minimum.
 
-Pods above the minimum are added one by one, or unit by unit. Growth begins a moment after the gang has started, because
-other gangs may arrive at the same time. After each pod, the order of queues, gangs and pod sets is computed again, so
-that the remaining capacity is shared.
+Pods above the minimum are added one by one, or in units of several pods. A gang begins to grow a moment after its
+start, because other gangs may arrive at the same time. After each added pod, the order of queues, gangs and pod sets is
+computed again, so that they share the remaining capacity.
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ STEPS = 256
 def grow(
     session: Session, searches: Sequence[SlotSearch], limit: SlotLimit, reservations: HeadReservations
 ) -> frozenset[str]:
-    """Add slots above the minimum to these searches; return the keys of the gangs that wanted to grow."""
+    """Add slots above the minimum to the searches of gangs; return the keys of the gangs that wanted to grow."""
     growing = {
         search.ask.gang.key: search
         for search in searches
@@ -65,7 +65,7 @@ def _step(growing: Sequence[SlotSearch]) -> int:
 def _add(
     session: Session, gang: GangView, *, search: SlotSearch, most: int, limit: SlotLimit, reservations: HeadReservations
 ) -> bool:
-    """Place up to `most` more pods of the first pod set that fits; return False if the gang cannot grow further."""
+    """Place up to `most` pods of the first pod set whose pods fit; return False if the gang cannot grow further."""
     if not limit.admit(gang):
         return False
     statement, before = search.statement, search.statement.slots
@@ -80,7 +80,7 @@ def _add(
 
 
 def growth_is_due(session: Session, gang: GangView) -> bool:
-    """Return True if the gang may already exceed its minimum; a gang with minimum 0 may do so at once."""
+    """Return True if the gang may already exceed its minimum; a gang with minimum 0 may exceed it at once."""
     delay_s = session.inputs.timing.growth_delay_s
     if gang.independent or gang.floor.min_member <= 0:
         return True

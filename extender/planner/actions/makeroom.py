@@ -1,9 +1,9 @@
-"""Progress of placements that wait for victims, until the victims' capacity is free.
+"""Next steps of placements that wait for victims, until the victims' capacity is free.
 
-The placement names its victims, so that another planner can continue the evictions. Each cycle handles the following
+A placement lists its victims, so that another planner can continue the evictions. Each cycle handles the following
 cases:
 
-* The capacity is free: the list of victims is removed from the placement, and its deadline begins.
+* The capacity is free: the list of victims is removed from the placement, and the placement's deadline begins.
 * Victims must be notified: the eviction notices are written. Notified victims are evicted once they have answered or
   the notice period is over. Victims without a notice are evicted together with the notified victims.
 * Victims have not been evicted: they are evicted, unless a disruption budget now forbids their eviction.
@@ -11,10 +11,10 @@ cases:
   minute are over.
 * All victims have terminated but the capacity is not free, or they do not terminate: the placement is abandoned.
 
-The placement of a moved gang waits only for the gang's own members, which are evicted in favour of another gang. Such a
-placement is abandoned if the other gang no longer needs the capacity. The placement of a repair waits for the members
-until its deadline, because `repair` evicts these members. While the members save a checkpoint, the repair's other
-victims keep running.
+The placement of a moved gang waits only for the gang's own members, which are evicted in favour of another gang. If the
+other gang no longer needs the capacity, the moved gang's placement is abandoned. The placement of a repair waits until
+its deadline for the gang's own members, because the action `repair` evicts these members. While the repaired gang's
+members save a checkpoint, the repair's other victims keep running.
 """
 
 from collections import Counter
@@ -39,12 +39,12 @@ from muster.api.muster.reason import Reason
 from muster.workloads.table import row_of
 
 PATIENCE_S = 600.0
-"""Time after the deadline during which a placement with notices is still carried out, if the planner was interrupted.
-If the placement were abandoned, its victims would need a second notice."""
+"""Time after the deadline during which a placement with eviction notices is still carried out, for example after the
+planner was interrupted. If the placement were abandoned, its victims would need a second eviction notice."""
 
 
 def make_room(session: Session, gang: GangView, placement: Placement, missing: dict[Slot, str]) -> Reason | None:
-    """Decide the next step of a placement with victims; return the reason if it must be abandoned."""
+    """Decide the next step of a placement with victims; return the reason if the placement must be abandoned."""
     there = victims_there(session, placement)
     own = [pod for victim, pod in there if victim is gang and not (pod.terminating and _on_dead_node(session, pod))]
     if not own and _has_room(session, gang, missing, [pod for _, pod in there]):
@@ -73,7 +73,7 @@ def make_room(session: Session, gang: GangView, placement: Placement, missing: d
 
 
 def _victims_stay(session: Session, gang: GangView, pod: PodRecord) -> Reason:
-    """Return why a pod does not terminate; the pod's name is shown only to users who may read its namespace."""
+    """Return why a pod does not terminate; the pod's name is shown only to users who can read its namespace."""
     seen = session.inputs.names_others or pod.namespace == gang.group.metadata.namespace
     return reasons.placements.victims_stay(pod=pod.key if seen else "", node=pod.node)
 
@@ -87,15 +87,15 @@ def _devices_left(session: Session, columns: set[int]) -> bool:
 def remade_s(gang: GangView, placement: Placement) -> float:
     """Return the seconds for which a gang's owner may wait before it re-creates evicted members.
 
-    The Job controller backs off, longer with each lost pod. The result is 0 for other owners, which re-create pods at
-    once, and for gangs without evicted members.
+    The Job controller waits longer before it re-creates a pod with each pod that its Job has lost. The result is 0 for
+    gangs without evicted members, and for owners that are no Jobs, because these owners re-create pods at once.
     """
     kind = row_of(gang.group.metadata.controller)
     return kind.remade_s if kind and own_victims(placement) else 0.0
 
 
 def _own_stay(session: Session, gang: GangView, placement: Placement, members: int, *, late: bool) -> Reason | None:
-    """Return why a placement is abandoned because its own members were not evicted; None if it continues to wait."""
+    """Return why a placement whose own members were not evicted is abandoned; None if it continues to wait."""
     if is_repair(placement):
         return reasons.placements.not_evicted(pods=members) if late else None
     return None if _asked_to_move(session, gang) else reasons.placements.STAYS
@@ -104,8 +104,8 @@ def _own_stay(session: Session, gang: GangView, placement: Placement, members: i
 def still_saves(session: Session, gang: GangView, placement: Placement, own: Sequence[PodRecord]) -> bool:
     """Return True while the members of an announced repair have time to save a checkpoint.
 
-    The time ends once the members have answered, the notice period is over, or one member has lost its node, because
-    the others cannot make progress without that member.
+    The time ends once the members have answered or the notice period is over. The time also ends when one member loses
+    its node, because the other members cannot make progress without that member.
     """
     if not placement.spec.notices or not is_repair(placement) or any(_on_dead_node(session, pod) for pod in own):
         return False
@@ -120,7 +120,7 @@ def _on_dead_node(session: Session, pod: PodRecord) -> bool:
 
 
 def _evict(session: Session, gang: GangView, placement: Placement, staying: Victims) -> Reason | None:
-    """Notify victims, and evict those whose eviction is due; return a reason if the victims may not be evicted.
+    """Notify victims, and evict the victims that are due; return a reason if the victims cannot be evicted.
 
     Disruption budgets are checked for all victims each time, so no pod gets a notice or is evicted without effect.
     """
@@ -157,7 +157,7 @@ def room_for(
     action: str = "continued",
     notices: Mapping[str, Notice] = MappingProxyType({}),
 ) -> decisions.MakeRoom:
-    """Return the decision to evict these victims.
+    """Return the decision to evict the given victims.
 
     The decision includes the checkpoints and answers that the victims' gangs have reported.
     """
@@ -191,7 +191,7 @@ def evict_at_once(
 ) -> None:
     """Decide the eviction of victims that get no notice.
 
-    Gangs that are evicted as a whole then wait until their owners re-create the pods.
+    A gang that is evicted as a whole waits until its owner re-creates the pods.
     """
     budgets, pods = DisruptionBudgets(session.snapshot), Counter(victim.key for victim, _ in victims)
     budgeted = frozenset(pod.uid for _, pod in victims if budgets.counted(pod)) if budgets else frozenset()
@@ -202,7 +202,7 @@ def evict_at_once(
 
 
 def _notify_owners(session: Session, room: decisions.MakeRoom) -> None:
-    """Report that gangs evicted as a whole wait for their owners, which their eviction notices did not mention."""
+    """Report that gangs evicted as a whole wait for their owners, because eviction notices do not mention the wait."""
     pods = Counter(victim.key for victim, _ in room.victims)
     going = {pod.uid for _, pod in room.victims}
     for victim in {victim.key: victim for victim, _ in room.victims}.values():
@@ -221,7 +221,7 @@ def evicted_whole(session: Session, room: decisions.MakeRoom, victim: GangView, 
 
 
 def is_repair(placement: Placement) -> bool:
-    """Return True if the placement's victims are its own members on failed nodes, which `repair` evicts."""
+    """Return True if the placement's victims are members of its own gang on failed nodes, which `repair` evicts."""
     return victims_reason(placement).code in reasons.repairs.REPAIRS
 
 
@@ -234,8 +234,8 @@ def _asked_to_move(session: Session, gang: GangView) -> bool:
 def _has_room(session: Session, gang: GangView, missing: dict[Slot, str], victims: list[PodRecord]) -> bool:
     """Return True if the gang's missing slots fit on their planned nodes.
 
-    Pods with rules about other pods, with host ports or with claims also wait until no victim or terminating pod uses
-    the planned nodes.
+    If the pods have rules about other pods, host ports or claims, no victim or terminating pod may use the planned
+    nodes, either.
     """
     snapshot, nodes = session.snapshot, set(missing.values())
     columns = snapshot.columns_of(nodes)
@@ -255,7 +255,7 @@ def awaiting_placement(gang: GangView) -> Placement | None:
 
 
 def victims_there(session: Session, placement: Placement) -> list[tuple[GangView, PodRecord]]:
-    """Return the victims of a placement that still occupy a node, each with its gang."""
+    """Return the victims of a placement that still occupy a node, each together with its gang."""
     wanted: dict[str, list[Victim]] = {}
     for victim in placement.spec.victims:
         wanted.setdefault(placement.gang_key(victim), []).append(victim)
@@ -276,7 +276,10 @@ def leaving_pods(session: Session) -> dict[str, PodRecord]:
 
 
 def disruption_budgets(session: Session) -> DisruptionBudgets:
-    """Return the evictions that disruption budgets still allow; their statuses already count terminating pods."""
+    """Return the evictions that disruption budgets still allow.
+
+    The budgets' statuses already count terminating pods.
+    """
     budgets = DisruptionBudgets(session.snapshot)
     if budgets:
         budgets.count(pod for pod in leaving_pods(session).values() if not pod.terminating)
@@ -284,6 +287,6 @@ def disruption_budgets(session: Session) -> DisruptionBudgets:
 
 
 def failed_to_evict(gang: GangView, now: float) -> bool:
-    """Return True for a gang that may not evict pods at present, because a recent eviction for it failed."""
+    """Return True for a gang that must not evict pods at present, because a recent eviction for it failed."""
     before = gang.placement.status.no_evictions_before if gang.placement else ""
     return not is_over(parse_time(before) or 0.0, now, MAX_PLACEMENT_DELAY_S)

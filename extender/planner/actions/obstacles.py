@@ -18,7 +18,7 @@ LIMIT = 256
 """Maximum number of placed slots. A single gang may exceed the limit, because all members of its minimum start
 together."""
 MAX_SLOTS = 3 * LIMIT
-"""Number of all placed slots, even those beyond a share, above which only small gangs are placed."""
+"""Number of placed slots above which only small gangs are placed; slots beyond a share also count."""
 QUEUE_SHARE = 192
 """Maximum number of a queue's placed slots that count towards the limit for other queues."""
 NAMESPACE_SHARE = 96
@@ -26,15 +26,15 @@ NAMESPACE_SHARE = 96
 GANG_SHARE = 128
 """Maximum number of one gang's placed slots that count towards the limit."""
 SMALL = 8
-"""Maximum size, in slots, of a gang that may also use the reserve."""
+"""Maximum size, in slots, of a gang that may use the reserved part of the limit on placed slots."""
 RESERVE = 32
-"""Number of slots above the limit that only small gangs may use."""
+"""Number of slots above the limit on placed slots that only small gangs may use."""
 LATE_S = 5.0
 """Time after which a placed slot counts only if its pod exists, because missing pods may never be created."""
 
 
 def obstacle(session: Session, gang: GangView) -> decisions.Unschedulable | None:
-    """Return the reason to skip a gang, such as back-off, completion, other scheduling gates, or too few pods."""
+    """Return the reason to skip a gang: back-off, completion, other controllers' scheduling gates, or too few pods."""
     if until := gang.waits_until(session.now):
         return _backs_off(gang, until)
     if gang.world_ended:
@@ -68,7 +68,7 @@ def leaving(gang: GangView) -> Reason:
 
 
 def _backs_off(gang: GangView, until: str) -> decisions.Unschedulable:
-    """Return why a gang is not placed before `until` (RFC 3339): its pods were not bound, or not created."""
+    """Return why a gang is not placed before `until` (RFC 3339): its pods were not bound, or were not created."""
     status = gang.placement.status if gang.placement else PlacementStatus()
     if gang.was_not_bound:
         why = reasons.pods.not_bound(status.attempts, until).also(stored(status.why, status.message))
@@ -80,9 +80,9 @@ class SlotLimit:
     """Limits on placed slots: in total, per queue, per namespace and per gang.
 
     The total limit keeps the waiting time of bind calls at the barrier short. Slots whose pods are never created stay
-    placed until the placement's deadline. Each queue therefore has a share of the limit, and small gangs have a
-    reserve, so that other gangs need not wait for this deadline. `since` maps the UID of each gang with placed slots to
-    the time at which its first slots were placed.
+    placed until the placement's deadline. Slots of other gangs need not wait for this deadline, because each queue has
+    a share of the limit and small gangs have a reserve. `since` maps the UID of each gang with placed slots to the time
+    at which its first slots were placed.
     """
 
     def __init__(self, snapshot: Snapshot, since: Mapping[str, float], now: float) -> None:
@@ -107,7 +107,7 @@ class SlotLimit:
         self._slots += slots
 
     def admit(self, gang: GangView) -> bool:
-        """Return True if slots may be placed for this gang."""
+        """Return True if the limits allow more placed slots for this gang."""
         reserve = RESERVE if gang.min_member - gang.taken <= SMALL else 0
         own = self._namespaces[gang.queue, gang.group.metadata.namespace]
         shares = max(self._total, self._queues[gang.queue], own)
@@ -115,7 +115,7 @@ class SlotLimit:
 
 
 def _grow(counts: Counter[K], key: K, more: int, share: int) -> int:
-    """Increase a count, and return the resulting increase of min(count, share)."""
+    """Increase a count by a number, and return by how much min(count, share) increases."""
     before = min(counts[key], share)
     counts[key] += more
     return min(counts[key], share) - before

@@ -1,11 +1,11 @@
-"""Alternative ways to spread pods of one class over nodes, for gangs whose pods of another class would not fit.
+"""Alternative ways to spread pods of one class over nodes so that a gang's pods of another class fit, too.
 
 Pods are usually placed on the best nodes, and on as few nodes as possible. Pods of two classes may share a domain, for
 example a leader and its workers. The usual placement of one class may then occupy part of a node that a pod of the
-other class needs entirely. The first alternatives therefore prefer the nodes on which the other class loses least
+other class needs entirely. The first alternatives prefer the nodes on which pods of the other class lose least
 capacity. Further alternatives use few or many nodes, begin with or exclude a certain node, or limit the number of pods
-per node. An alternative that leaves too little total capacity for the other pods is skipped, so that a domain that
-cannot hold all pods costs little time.
+per node. An alternative is skipped if it leaves too little total capacity for the other pods. A domain that cannot hold
+all pods therefore costs little time.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,9 +21,9 @@ from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
 
 SINGLE = 16
-"""Maximum number of nodes that are tested as the first node or as an excluded node."""
+"""Maximum number of nodes that are tested as the first node to fill, or as an excluded node."""
 SPREAD = 8
-"""Maximum number of different limits on the pods per node that are tested."""
+"""Number of limits on the pods per node that are tested at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +46,13 @@ class OtherWays:
     nodes: NodeSet
     others: Sequence[Others]
     _codes: list[Amounts] = field(default_factory=list)
-    """For each class of other pods, int64 of shape (nodes,): 1 for a node that accepts them."""
+    """For each class of other pods, int64 of shape (nodes,): 1 for a node that accepts pods of this class."""
     _seen: set[bytes] = field(default_factory=set)
 
     def all(self, usual: Amounts, *, again: bool) -> Iterator[NodeSet]:
         """Yield alternative node sets, best first.
 
-        `usual` lists the default columns; the default node set is yielded only if `again` is true.
+        `usual` lists the columns of the default node set, which is yielded only if `again` is true.
         """
         room = self._open(self.cls) * self.session.room(self.cls)
         room = np.minimum(self.nodes.limit(room, self.cls), self.count)
@@ -75,7 +75,7 @@ class OtherWays:
     def _orders(
         self, usual: Amounts, room: Amounts, lost_full: NDArray[np.float64], lost_one: NDArray[np.float64]
     ) -> Iterator[tuple[Amounts, int]]:
-        """Yield orders in which the columns are filled, with the maximum number of pods for each column."""
+        """Yield orders in which the nodes are filled, with the maximum number of pods for each node."""
         rooms, all_ = room[usual], self.count
         yield usual, all_
         least = usual[np.lexsort([np.arange(len(usual)), lost_full / rooms])]

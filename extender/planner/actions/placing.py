@@ -1,4 +1,4 @@
-"""Slots of a placement, computed from the operations of a search and the gang's existing slots."""
+"""Computation of a placement's slots from the operations of a search and the gang's existing slots."""
 
 from collections.abc import Sequence
 
@@ -12,10 +12,10 @@ from muster.api.muster.placement import PodSetPlacement, by_rank, runs_of, text_
 
 
 def gated_until_others(gang: GangView, pod_sets: Sequence[PodSetPlacement]) -> list[PodSetPlacement]:
-    """Return the pod sets of a placement, each with its field `held` set.
+    """Return the pod sets of a placement; set the field `held` of those whose pods stay gated at first.
 
-    Pods with affinity to other pods stay gated until the other pods are bound, unless all pod sets have such an
-    affinity.
+    Pods with affinity to other pods stay gated until the other pods are bound, unless all pod sets have affinity to
+    other pods.
     """
     followers = {pod_set.name for pod_set in gang.pod_sets if follows(pod_set)}
     some = len(followers) < len(gang.pod_sets)
@@ -34,7 +34,7 @@ def runs_of_operations(
     """Return the slots of a placement in rank order: the slots of bound members and new slots.
 
     Pods with affinity to other pods stay gated until the other pods are bound. With `gated`, all pods stay gated,
-    because their capacity is not free yet.
+    because the placement's capacity is not free yet.
     """
     slots: dict[str, dict[int, str]] = {pod_set.name: dict(pod_set.taken) for pod_set in gang.pod_sets}
     gpus: dict[str, dict[int, str]] = {name: {} for name in slots}

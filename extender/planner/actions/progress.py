@@ -1,4 +1,4 @@
-"""Progress of placements: gates of pods are removed, and complete or failed placements are closed.
+"""Next steps of active placements: gates of pods are removed, and complete or failed placements are closed.
 
 A placement holds capacity as soon as it is written, so it must not stay active for long. Each cycle handles the
 following cases for an active placement:
@@ -6,12 +6,12 @@ following cases for an active placement:
 * No member is missing: the placement is Bound.
 * kube-scheduler or the node rejected a member, a node is gone, or the deadline has passed: the placement is abandoned.
   The pin of a pod cannot be changed, so pinned pods that are not bound are deleted. The deleted pods have never run,
-  and their owner creates new pods. If enough members are bound to nodes, the gang continues with them; otherwise it is
-  planned again.
+  and their owner creates new pods. If enough members are bound to nodes, the gang continues with these members;
+  otherwise the gang is planned again.
 * In all other cases, the gates of the missing members are removed, and each member is pinned to its node.
 
 A gang may stay below its minimum only for a limited time, because it holds resources without making progress. The
-action runs first in every cycle, in each configuration.
+action that tracks placements runs first in every cycle, in each configuration.
 """
 
 from collections.abc import Sequence
@@ -33,19 +33,19 @@ from muster.api.muster.placement import Placement, PodSetPlacement, holds_back, 
 from muster.api.muster.reason import Reason, reason_of
 
 BINDING_S = 0.05
-"""Additional time for which a gang may stay incomplete, for each existing member of its minimum."""
+"""Additional seconds for which a gang may stay incomplete, for each existing member of its minimum."""
 CHECK_INTERVAL_S = 1.0
-"""Time after which an unchanged placement is checked again, because of its deadline."""
+"""Time after which an unchanged placement is checked again, because its deadline may have passed."""
 AVOID_S = 60.0
 """Time for which a gang's placements avoid a node that rejected one of its members."""
 RETRIED_S = 10.0
-"""Time for which a refusal of a pod with device claims is ignored; longer than a watch can be delayed."""
+"""Time for which kube-scheduler's refusal of a pod with device claims is ignored; no watch is delayed for longer."""
 ORPHAN_AGE_S = 10.0
 """Age after which a pinned pod without a placement is deleted; watches are never delayed for longer."""
 
 
 class _Check(NamedTuple):
-    """Inputs of a placement's check that led to no decision, so that the check is not repeated with the same inputs."""
+    """Inputs of a check of a placement that led to no decision; the check is not repeated with the same inputs."""
 
     gang: GangView
     generation: int
@@ -64,13 +64,13 @@ class _Missing(NamedTuple):
 
 
 class TrackPlacements:
-    """The action that tracks active placements, and remembers how long gangs have been incomplete."""
+    """The action that tracks active placements and remembers since when gangs have been incomplete."""
 
     name = "progress"
 
     def __init__(self) -> None:
         self._half_since: dict[str, float] = {}
-        """Maps an incomplete gang's UID to the time of its last eviction, or else the time since when the gang is
+        """Maps an incomplete gang's UID to the time of its last eviction, or else to the time since which the gang is
         incomplete, in seconds since the epoch."""
         self._refused_since: dict[str, float] = {}
         """Maps the UID of a gang that has refused pods with device claims to the time of the first refusal, in seconds
@@ -101,7 +101,7 @@ class TrackPlacements:
         self._forget_deleted(session.snapshot.gangs)
 
     def _forget_deleted(self, gangs: list[GangView]) -> None:
-        """Remove the times of deleted gangs once there are more of them than gangs, and more than 100."""
+        """Forget deleted gangs once more times are remembered than gangs exist, and more than 100."""
         if max(len(self._half_since), len(self._refused_since)) > 2 * len(gangs) + 100:
             uids = {gang.uid for gang in gangs}
             self._half_since = {uid: since for uid, since in self._half_since.items() if uid in uids}
@@ -122,9 +122,9 @@ class TrackPlacements:
             self._limit(session, gang)
 
     def _retried(self, session: Session, gang: GangView) -> bool:
-        """Return True if kube-scheduler has only just refused pods with device claims.
+        """Return True if kube-scheduler has only recently refused pods with device claims.
 
-        kube-scheduler may receive devices, and the end of other claims, later than Muster, and then retries the pods.
+        kube-scheduler may learn of new devices and released claims later than Muster; it then retries the pods.
         """
         if not (gang.active and any(pod.refused and pod.claims for pod in gang.pods)):
             self._refused_since.pop(gang.uid, None)
@@ -151,7 +151,7 @@ def evict_all(session: Session, gang: GangView, reason: Reason) -> None:
 
 
 def longest_partial_s(gang: GangView, recovery_s: float) -> float:
-    """Return the seconds for which a gang may stay incomplete; the time grows with the number of its members."""
+    """Return the seconds for which a gang may stay incomplete; the number grows with the gang's members."""
     return recovery_s + BINDING_S * min(gang.min_member, len(gang.pods))
 
 
@@ -162,9 +162,9 @@ def _half_since(gang: GangView, now: float) -> float:
 
 
 def _follow(session: Session, gang: GangView, *, retried: bool) -> None:
-    """Close one active placement, or remove the gates of pods that wait for the placement.
+    """Close an active placement, or remove the gates of the gang's pods that may start.
 
-    With `retried`, refusals of pods with device claims are ignored.
+    With `retried`, kube-scheduler's refusals of pods with device claims are ignored.
     """
     placement = gang.placement
     if placement is None:
@@ -203,7 +203,7 @@ def _follow(session: Session, gang: GangView, *, retried: bool) -> None:
 
 
 def _not_bound(session: Session, missing: Sequence[_Missing]) -> Reason:
-    """Return the first known reason why existing pods of a placement are not bound."""
+    """Return the first known reason why existing pods of a placement are not bound to nodes."""
     pods = [each.pod for each in missing if each.pod is not None]
     known = next(((pod, why) for pod in pods if (why := _hindrance(session, pod))), None)
     pod, why = known or (pods[0] if pods else None, "")
@@ -213,7 +213,7 @@ def _not_bound(session: Session, missing: Sequence[_Missing]) -> Reason:
 
 
 def _hindrance(session: Session, pod: PodRecord) -> str:
-    """Return what prevents a pod from being bound: an error message of the API server, or an unbound claim."""
+    """Return what prevents a pod from being bound: an API server error, or an unbound PersistentVolumeClaim."""
     claims = session.snapshot.volumes.claims
     unbound = [use.key for use in pod.cls.claims if (claim := claims.get(use.key)) is not None and not claim.bound]
     return pod.trouble or (str(reasons.cause.claim_unbound(claim=unbound[0])) if unbound else "")
@@ -260,10 +260,10 @@ def give_up(
     in_vain: bool = False,
     evicted_in_vain: bool = False,
 ) -> None:
-    """Keep bound members if they can run without missing members, else abandon the placement; delete pinned pods.
+    """Keep bound members if they can run without the missing members, else abandon the placement; delete pinned pods.
 
-    If pods of the gang were not created (`in_vain`), the next placement is delayed. If victims did not terminate
-    (`evicted_in_vain`), the next evictions are delayed.
+    With `in_vain`, pods of the gang were not created, so the next placement is delayed. With `evicted_in_vain`, victims
+    did not terminate, so the next evictions are delayed.
     """
     if gang.started:
         runs = {each.name: each.runs for each in placement.spec.pod_sets}

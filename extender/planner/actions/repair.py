@@ -1,18 +1,18 @@
 """Repair of gangs with members on faulty nodes, according to the gang's policy.
 
-Other programs detect faults (`muster.api.muster.node_faults`). The policy applies to a started gang with members on
-nodes that are suspect, do not respond, or are gone:
+Other programs detect faults (`muster.api.muster.node_faults`). The policy applies to a started gang whose members are
+on nodes that are suspect, do not respond, or are gone:
 
 * `wait` does nothing: the members stay on their nodes until Kubernetes or a user evicts them.
 * `replace` moves the members on faulty nodes elsewhere, as close to the others as the topology requires.
 * `restart` restarts all members: members on healthy nodes return to their nodes, and members on faulty nodes get other
-  nodes. If the Job restarts as a whole, finished members get new nodes, too, because other pods may use their old
-  capacity.
+  nodes. If the Job restarts as a whole, finished members get new nodes, too, because other pods may use the capacity of
+  their old nodes.
 
 If capacity is free, `replace` and `restart` create a placement of the gang whose victims are the gang's own members, as
-for a move. The placement holds the new nodes, so the gang need not wait in its queue again. If no capacity is free,
-members on suspect nodes keep running, and members on dead nodes are evicted. A gang with the policy `restart` and dead
-members is evicted entirely after the grace period for gangs that have lost members.
+for a move. The repair's placement holds the new nodes, so the gang need not wait in its queue again. If no capacity is
+free, members on suspect nodes keep running, and members on dead nodes are evicted. A gang with the policy `restart` and
+dead members is evicted entirely after the grace period for gangs that have lost members.
 
 If all members of a restarting gang are still running, the members first get an eviction notice (`begunrepairs`).
 
@@ -45,20 +45,20 @@ from muster.resources.faults import Policy, policy_of, seconds_of
 from muster.workloads.table import row_of
 
 SETTLE_S = 2.0
-"""Seconds between the last fault of a gang's nodes and the repair, because faults often occur together."""
+"""Seconds between the last fault of a gang's nodes and the repair. Several faults often occur together."""
 SETTLE_MOST_S = 10.0
-"""Maximum number of seconds between the first fault and the repair."""
+"""Maximum number of seconds between the first fault of a gang's nodes and the repair."""
 MOST_GANGS = 16
 """Maximum number of gangs repaired in one cycle; further gangs follow in later cycles."""
 FEW_NODES = 2
-"""Number of faulty nodes up to which repairs are never stopped, as in kube-controller-manager's rule for zones."""
+"""Number of faulty nodes up to which repairs are never stopped; kube-controller-manager has the same rule for small
+zones."""
 _BACK = "mpi"
-"""The framework whose programs may be able to replace a lost process themselves, with ULFM (User Level Failure
-Mitigation)."""
+"""The framework whose programs may replace a lost process themselves, with ULFM (User Level Failure Mitigation)."""
 
 
 class Repair:
-    """The action that checks gangs when they or their nodes change, and remembers the start of faults."""
+    """The action that repairs gangs; it checks gangs after changes, and remembers when faults began."""
 
     name = "repair"
 
@@ -110,7 +110,7 @@ class Repair:
         return _replace(session, gang, due, lost, why)
 
     def _restart(self, session: Session, gang: GangView, due: Faults, lost: list[PodRecord], why: str) -> bool:
-        """Restart a gang in place, or, if impossible, evict the gang after the grace period for dead members."""
+        """Restart a gang; if no capacity is free, evict it after the grace period for dead members."""
         there = [pod for pod in gang.pods if pod.alive]
         gone = {pod.uid for pod in lost}
         leaving = [*lost, *(pod for pod in there if pod.uid not in gone and _refuses(session, pod))]
@@ -130,7 +130,7 @@ class Repair:
         return True
 
     def _due(self, session: Session, gang: GangView, nodes: Faults) -> Faults:
-        """Return the faulty nodes to repair together now.
+        """Return the faulty nodes whose members are repaired together now.
 
         The result is empty as long as more faults or recoveries are expected soon.
         """
@@ -205,7 +205,7 @@ def _fault_text(fault: Fault | None) -> str:
 
 
 def _replace(session: Session, gang: GangView, due: Faults, lost: list[PodRecord], why: str) -> bool:
-    """Replace members; if no capacity is free, evict only the members that are no longer running."""
+    """Replace the members on faulty nodes; if no capacity is free, evict only members that are no longer running."""
     words, dead = _nodes_text(due), [pod for pod in lost if is_dead(due[pod.node])]
     reason = reasons.repairs.replaces(words, len(lost), why, dead=bool(dead))
     if _place(session, gang, "replace", lost, lost, worst(due), reason):
@@ -222,11 +222,11 @@ def _place(
     session: Session, gang: GangView, policy: Policy, going: Sequence[PodRecord], leaving: Sequence[PodRecord],
     kind: RepairKind, reason: Reason, *, notified: bool = False,
 ) -> bool:  # fmt: skip
-    """Evict the pods `going`, and plan new nodes for those in `leaving`; return False if no capacity is free.
+    """Evict the pods in `going`, and plan new nodes for the pods in `leaving`; return False if no capacity is free.
 
-    Evicted pods that are not in `leaving` return to their own nodes. The pods may use the gang's spare slots, and gangs
-    that borrow these slots are evicted. With `notified`, the pods first get an eviction notice, if the gang requests
-    notices.
+    Evicted pods that are not in `leaving` return to their own nodes. Evicted pods may use the gang's spare slots, and
+    gangs that borrow these slots are evicted. With `notified`, the evicted pods first get an eviction notice, if the
+    gang requests notices.
     """
     statement, coming = Statement(session), [*leaving, *gang.does_again]
     if len(going) > MOST_VICTIMS or any(pod.slot is None for pod in (*going, *coming)):

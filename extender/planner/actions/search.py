@@ -1,8 +1,9 @@
-"""Search for a gang's nodes, on a Statement: all members of the minimum together, then as many pods as fit.
+"""Search for a gang's nodes on a statement: all members of the minimum together, then as many further pods as fit.
 
 The input of a search is the gang's demand (`planner.ask`); its result is slots on the statement or a shortage. The
 minimum is placed pod set by pod set, in up to two orders. If a pod set does not fit, all slots of the search are rolled
-back. If the minimum may consist of any members, the search then places the members that fit.
+back. After such a rollback, the search places the members that fit, provided that the minimum may consist of any
+members.
 """
 
 from bisect import bisect_left
@@ -56,11 +57,11 @@ class SlotSearch:
 
     @property
     def left(self) -> int:
-        """Number of ranks that still need a node."""
+        """Number of the gang's ranks that still need a node."""
         return sum(map(len, self.ask.open.values())) - self.statement.slots
 
     def decide(self) -> None:
-        """Commit the statement, and decide Place with its slots."""
+        """Commit the statement, and decide Place with the statement's slots."""
         gang, slots = self.ask.gang, self.statement.slots
         runs = runs_of_operations(self.session, gang, self.statement.commit())
         self.session.decide(Place(gang, runs, gang.next_epoch(), slots, spares=self.spares, borrows=self.borrows))
@@ -70,8 +71,8 @@ class SlotSearch:
     def minimum(self, more: Ranks = NO_RANKS) -> Shortage | None:
         """Place the gang's minimum; return None on success, else the shortage of the first pod set that does not fit.
 
-        `more` maps a pod set to additional ranks, after the last one, that are placed together with the minimum. After
-        a failure, the caller must discard the slots on the statement.
+        `more` maps a pod set to additional ranks that are placed together with the minimum, such as the ranks of spare
+        slots. After a failure, the caller must discard the slots on the statement.
         """
         start = self.statement.checkpoint()
         lacks = self._first_members(more)
@@ -81,7 +82,7 @@ class SlotSearch:
         return None if self.any_members() else lacks
 
     def any_members(self) -> bool:
-        """Place any members that fit for the minimum, in order or smallest first; return False if too few fit."""
+        """Place any members that fit, in order or smallest first; return False if too few fit for the minimum."""
         start = self.statement.checkpoint()
         for smallest_first in (False, True):
             if self._any_members(smallest_first=smallest_first):
@@ -123,7 +124,7 @@ class SlotSearch:
         return shortage(self.session, gang, pod_set, len(slots.get(pod_set.name, ())), 0)  # a plugin excludes all nodes
 
     def _fill_sets(self, orders: Sequence[list[PodSetView]], slots: Ranks, nodes: NodeSet) -> bool:
-        """Place all these slots or none; only the first shortage is reported as a reason."""
+        """Place all these slots or none; remember the shortage of the first failure as the reason."""
         first: Shortage | None = None
         start = self.statement.checkpoint()
         for order in orders:
@@ -138,9 +139,10 @@ class SlotSearch:
     def _fill_in_order(
         self, order: list[PodSetView], slots: Ranks, nodes: NodeSet, *, reported: bool
     ) -> Shortage | None:
-        """Place these pod sets until one does not fit.
+        """Place the given pod sets one after another, until one does not fit.
 
-        Return the shortage of the pod set that does not fit, or a placeholder if a shortage is already `reported`.
+        Return the shortage of the pod set that does not fit, or a placeholder if a shortage has already been
+        `reported`.
         """
         session, gang = self.session, self.ask.gang
         for pod_set in order:
@@ -159,7 +161,7 @@ class SlotSearch:
         return None
 
     def _in_domains(self, orders: Sequence[list[PodSetView]], slots: Ranks) -> Shortage | None:
-        """Return a gang's shortage on all nodes together, or else in the closest domain, if it requires one."""
+        """Return a gang's shortage on all nodes together or, if the gang requires a domain, in the closest domain."""
         closest = self.session.hooks.closest_domain.call(self.ask.gang, slots)
         if closest is None:
             return None
@@ -171,7 +173,10 @@ class SlotSearch:
     # -- more members, as many as fit ------------------------------------------------------------------------------
 
     def more(self, wanted: Mapping[str, int], *, smallest_first: bool = False) -> None:
-        """Place as many open ranks as fit, up to a maximum per pod set; a unit is placed entirely or not at all."""
+        """Place as many open ranks as fit, up to a number per pod set.
+
+        The ranks of one unit are placed together or not at all.
+        """
         session, ask, units = self.session, self.ask, self.ask.units
         share = shares_of(session) if smallest_first else None
         filled = {(each.pod_set, rank) for each in self.statement.operations for rank in each.ranks}
@@ -192,7 +197,7 @@ class SlotSearch:
                 self._unit(pod_set, unit)
 
     def _runs(self, pod_set: PodSetView, ranks: Sequence[int]) -> Sequence[tuple[PodClass | None, Sequence[int]]]:
-        """Return runs of ranks; each run can be placed or left out independently of the other runs."""
+        """Return runs of ranks; each run can be placed or skipped independently of the other runs."""
         if pod_set.mixed and not self.ask.gang.framework:
             return alike_runs(pod_set, ranks)
         return [(pod_set.cls, ranks)]
@@ -228,12 +233,12 @@ class SlotSearch:
             ranks = [rank for rank in ranks if rank not in placed]
 
     def _unit(self, pod_set: PodSetView, unit: Sequence[int]) -> None:
-        """Place all slots of one unit, or none."""
+        """Place all ranks of one unit, or none."""
         part = self.ask.part({pod_set.name: unit}, there(self.session, self.statement, self.ask))
         _all_placed(self.session, self.statement, self.ask.gang, part, {pod_set.name: pod_set})
 
     def _queue_room(self, pod_set: PodSetView, ranks: Sequence[int]) -> int:
-        """Return how many of these ranks, counted from the first, fit into the quota of the gang's queues."""
+        """Return how many of these ranks, in order, fit into the limits of the gang's queue and its parents."""
         if not ranks or pod_set.cls is None:
             return len(ranks)
 
@@ -248,7 +253,7 @@ class SlotSearch:
 def moved(session: Session, statement: Statement, gang: GangView, pods: Sequence[PodRecord]) -> bool:
     """Give new slots to all these evicted or finished pods; return False if one of the pods does not fit.
 
-    The new slots have the pods' requests instead of the template's, and are near the members that stay.
+    The new slots are near the members that stay, and have the requests of the pods instead of the template's requests.
     """
     alike: dict[str, PodSetView] = {}
     for pod in pods:
@@ -278,7 +283,7 @@ def _all_placed(
 
 
 def place_whole(session: Session, gang: GangView) -> bool:
-    """Decide Place for a gang if its minimum fits without capacity reserved for other gangs; else return False."""
+    """Decide Place for a gang, or return False if its minimum does not fit without other gangs' reserved capacity."""
     statement = Statement(session)
     search = SlotSearch(session, statement, session.ask(gang))
     with undone(statement), reservations_kept(session, gang):
@@ -301,7 +306,7 @@ def reservations_kept(session: Session, gang: GangView) -> Iterator[None]:
 
 
 def there(session: Session, statement: Statement, ask: Ask) -> dict[str, dict[int, int]] | None:
-    """Return the columns of the gang's members, including those placed by the statement, by pod set and rank.
+    """Map pod set and rank to the node's column, for members that have a node or are placed on the statement.
 
     The result is None if the gang has no topology request.
     """
@@ -319,9 +324,9 @@ def there(session: Session, statement: Statement, ask: Ask) -> dict[str, dict[in
 
 
 def _orders(session: Session, gang: GangView) -> list[list[PodSetView]]:
-    """Return the orders in which to try pod sets: by descending share of the cluster, then the given order.
+    """Return two orders in which to try pod sets: by descending share of the cluster, and as given.
 
-    Pod sets with affinity to other pods come last.
+    In both orders, pod sets with affinity to other pods come last.
     """
     if len(gang.pod_sets) <= 1:
         return [gang.pod_sets]
@@ -332,9 +337,9 @@ def _orders(session: Session, gang: GangView) -> list[list[PodSetView]]:
 
 
 def shares_of(session: Session) -> Callable[[PodClass | None], float]:
-    """Return a function for the largest fraction of the cluster's resources that one pod of a class requests.
+    """Return a function from a pod class to the largest fraction of the cluster's resources that one such pod requests.
 
-    The fraction is 0 if the class is unknown.
+    The fraction is 0 if the pod class is unknown.
     """
     totals = np.maximum(session.snapshot.allocatable.sum(axis=1), 1)
     return lambda cls: 0.0 if cls is None else float((session.snapshot.row_of(cls) / totals).max(initial=0.0))

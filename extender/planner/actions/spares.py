@@ -5,8 +5,8 @@ planned together with the gang's minimum, like members with additional ranks. Sp
 domain and follow all rules of its pods. If spare slots do not fit, or the queue's limits do not allow them, the gang
 starts without spare slots and gets them later, when capacity is free.
 
-Spare slots are entries of the ledger (`planner.state.spareentries`), and no other gang is placed on them. A lost member
-may use any free capacity and the gang's spare slots; a used spare slot is replaced later.
+Spare slots are entries of the ledger (`planner.state.spareentries`), and no other gang is placed on them. A lost
+member's replacement may use any free capacity and the gang's spare slots; a used spare slot is replaced later.
 """
 
 from collections import Counter
@@ -49,10 +49,10 @@ class Spares:
     _version: int | None = None
 
     def ranks(self, session: Session, gang: GangView) -> dict[str, range]:
-        """Return the ranks of spare slots by pod set, which follow the members' ranks; empty for most gangs.
+        """Return the ranks of spare slots, keyed by pod set; they follow the members' ranks. Most gangs have none.
 
-        A gang has at most as many spare slots as members; a gang of one pod cannot hold an unused rack. Members are
-        counted by pods and not by the highest rank, because users can label a pod with any rank.
+        A gang has at most as many spare slots as members, so that a gang of one pod cannot keep a rack unused. Members
+        are counted by pods and not by the highest rank, because users can label a pod with any rank.
         """
         asked = Counter(gang.spares_asked)
         if not asked or gang.independent:
@@ -70,7 +70,7 @@ class Spares:
         return found
 
     def _wanted_spares(self, session: Session, pod_set: PodSetView) -> int:
-        """Return the spare slots per additional node: the number of members that an empty node can hold."""
+        """Return the number of spare slots per additional node: as many as members fit on an empty node."""
         cls = pod_set.cls
         if cls is None:
             return 0
@@ -91,7 +91,7 @@ class Spares:
             searches += bool(session.attempt(gang, lambda session, gang: self._refill(session, gang, reservations)))
 
     def _refill(self, session: Session, gang: GangView, reservations: HeadReservations) -> bool:
-        """Decide KeepSpares for one gang; return True if a search was made.
+        """Decide KeepSpares for one gang; return True if spare slots were searched for.
 
         While a gang lacks members of its minimum, its spare slots are held for these members.
         """
@@ -115,7 +115,7 @@ class Spares:
 
 
 def place_together(search: SlotSearch, spares: Statement, ranks: Ranks) -> bool:
-    """Place the minimum on the search's statement and the spare slots on another; on failure, undo both."""
+    """Place the minimum on the search's statement and the spare slots on `spares`; on failure, undo both."""
     session, statement = search.session, search.statement
     amounts = session.amounts(search.ask) + _amounts(session, search.ask, ranks)
     if session.queue_refusal(search.ask, amounts) is not None:
@@ -131,7 +131,7 @@ def place_together(search: SlotSearch, spares: Statement, ranks: Ranks) -> bool:
 
 
 def _parts(operations: Sequence[Operation], wanted: Callable[[str, int], bool]) -> Iterator[Operation]:
-    """Yield the operations with only those ranks that `wanted` accepts."""
+    """Yield the operations, reduced to the ranks that `wanted` accepts."""
     for operation in operations:
         ranks = [rank for rank in operation.ranks if wanted(operation.pod_set, rank)]
         if ranks:
@@ -139,13 +139,13 @@ def _parts(operations: Sequence[Operation], wanted: Callable[[str, int], bool]) 
 
 
 def as_spare_runs(session: Session, operations: Sequence[Operation]) -> list[NodeSpares]:
-    """Return the slots of these operations as spare slots, in the form in which a placement lists them."""
+    """Return the slots of these operations as spare slots, as listed in a Placement."""
     name = session.snapshot.name
     return joined([NodeSpares(each.pod_set, name(each.column), len(each.ranks)) for each in operations])
 
 
 def joined(seats: Sequence[NodeSpares]) -> list[NodeSpares]:
-    """Return the spare slots grouped by pod set and node, on at most the allowed number of nodes."""
+    """Return the spare slots grouped by pod set and node, on at most as many nodes as a Placement may list."""
     found: dict[tuple[str, str], int] = {}
     for each in seats:
         found[each.pod_set, each.node] = found.get((each.pod_set, each.node), 0) + each.count
@@ -195,7 +195,7 @@ def after_use(gang: GangView, room: SpareSlots) -> list[NodeSpares]:
 
 
 def without(gang: GangView, nodes: Collection[str], room: SpareSlots) -> list[NodeSpares] | None:
-    """Return the gang's spare slots, except those in use and those lent on these nodes; None if the gang has none."""
+    """Return the gang's spare slots, except used ones and ones lent on these nodes; None if the gang has none."""
     if not gang.spares:
         return None
     unused = {(each.pod_set, each.node) for each in room.left}
@@ -216,7 +216,7 @@ def own_spares(session: Session, gang: GangView) -> SpareSlots:
 def lendable_spares(session: Session, gang: GangView) -> SpareSlots:
     """Return the spare slots that a borrowing gang may use until their owner needs them.
 
-    A gang that may not be evicted gets none.
+    A gang that cannot be evicted gets no spare slots of other gangs.
     """
     leaves = session.snapshot.guards.can_be_taken_back(gang)
     return SpareSlots(session, (each for each in session.snapshot.gangs if each is not gang) if leaves else ())
@@ -224,9 +224,9 @@ def lendable_spares(session: Session, gang: GangView) -> SpareSlots:
 
 @contextmanager
 def spares_returned(session: Session, gang: GangView) -> Iterator[None]:
-    """Within a `with` block, take the spare slots that other gangs have lent.
+    """Within a `with` block, count the spare slots that other gangs have lent as used.
 
-    Lent spare slots return to their owners when the borrowers end.
+    When the borrowers end, lent spare slots return to their owners.
     """
     taken: list[tuple[int, Amounts]] = []
     for lender in session.snapshot.gangs:
@@ -251,7 +251,7 @@ def _is_due(gang: GangView) -> bool:
 
 
 def _members(pod_set: PodSetView) -> int:
-    """Return the number of pods that exist and have not finished; before the first pod, the template's replicas."""
+    """Return the number of unfinished pods; for a pod set with a template, its replicas minus the finished pods."""
     if pod_set.template:
         return pod_set.replicas - (len(pod_set.taken) - pod_set.alive)
     return pod_set.alive + len(pod_set.waiting)
@@ -266,7 +266,7 @@ def _countable(pod_set: PodSetView) -> bool:
 
 
 def _still_there(session: Session, gang: GangView, wanted: Mapping[str, int]) -> list[NodeSpares]:
-    """Return the spare slots that are still usable, up to a maximum number per pod set."""
+    """Return the gang's spare slots that are still usable, up to a maximum number per pod set."""
     left, kept = Counter(wanted), list[NodeSpares]()
     avoided = session.avoided.get(gang.key, ())
     for run, cls in spare_runs_of(gang):
@@ -298,5 +298,5 @@ def _found(session: Session, gang: GangView, lacking: Counter[str], reservations
 
 
 def _amounts(session: Session, ask: Ask, ranks: Ranks) -> Amounts:
-    """Return the resources that these spare slots hold, int64 of shape (resources,)."""
+    """Return the resources that spare slots with these ranks hold, int64 of shape (resources,)."""
     return session.amounts(ask, {each.name: each.classes_of(ranks.get(each.name, ())) for each in ask.gang.pod_sets})

@@ -1,9 +1,9 @@
-"""The action that evicts the remaining members of a gang that has lost members and did not get new ones in time.
+"""The action that evicts the remaining members of a gang that has lost members and got no new members in time.
 
-The action follows KAI-Scheduler's action of the same name, with two differences. Failed members count as present,
-because the Job's controller handles failures. Finished members protect the others (KAI-Scheduler's issue 1968). A gang
-is compared with the minimum that it had when it started. A Job that is scaled up therefore keeps its pods while
-capacity for more pods is missing.
+This action follows KAI-Scheduler's action stalegangeviction, with two differences. Failed members count as present,
+because the Job's controller handles failures. A gang with finished members is not evicted (KAI-Scheduler's issue 1968).
+A gang is compared with the minimum that it had when it started. A Job that is scaled up therefore keeps its pods while
+capacity for the additional pods is missing.
 
 Members with a node in a placement count as present, even in a placement of this cycle. An evicted gang gets no nodes in
 the same cycle. A gang that must wait because of an avoided node (`actions.avoidance`) is not evicted.
@@ -19,7 +19,7 @@ from extender.planner.state.gangs import GangView
 
 
 class StaleGangEviction:
-    """The action that evicts gangs that have been below their minimum for longer than the grace period.
+    """The action that evicts a gang once it has been below its minimum for longer than the grace period.
 
     The grace period is one of the cycle's inputs; a negative grace period never ends.
     """
@@ -61,13 +61,13 @@ def _is_completed(session: Session, gang: GangView) -> bool:
 
 
 def _given(gang: GangView, place: decisions.Place) -> Counter[str]:
-    """Return the members with nodes in a placement, by pod set, including members that already had a node."""
+    """Return each pod set's number of members with nodes in a placement, including bound members."""
     whole = Counter({each.name: sum(run.count for run in each.runs) for each in place.pod_sets})
     return Counter({each.name: whole[each.name] - len(each.taken) for each in gang.pod_sets})
 
 
 def _viable(gang: GangView, more: Counter[str]) -> bool:
-    """Return True if the gang can continue with its members, including failed ones, and `more` for each pod set."""
+    """Return True if the gang can continue with its members, failed members included, and `more` per pod set."""
     counts = {pod_set.name: len(pod_set.taken) + more[pod_set.name] for pod_set in gang.pod_sets}
     for pod in gang.pods:
         if pod.phase == "Failed" and pod.slot is not None and pod.slot.pod_set in counts:

@@ -37,8 +37,8 @@ class Assembly:
     """Builder of successive configurations.
 
     An action stays the same object as long as it is configured, and a plugin as long as its arguments are the same. The
-    caches of these objects therefore survive a change of the file. A plugin whose arguments have changed is created
-    again; its method `take_over`, if it has one, receives the previous plugin.
+    caches of unchanged actions and plugins therefore survive a change of the configuration file. A plugin whose
+    arguments have changed is created again; its method `take_over`, if it has one, receives the previous plugin.
     """
 
     def __init__(self, registry: Registry) -> None:
@@ -48,7 +48,7 @@ class Assembly:
         """Maps a plugin's name to its arguments and to the plugin built from them."""
 
     def build(self, config: SchedulerConfig) -> tuple[list[Action], list[PlannerPlugin]]:
-        """Return the actions and plugins of a configuration. Raises ValueError with all errors at once."""
+        """Return the actions and plugins of a configuration. Raises ValueError, which lists all errors."""
         resolved = resolve(config, self._registry)
         errors = resolved.report.errors
         built = self._build_plugins(resolved.plugins, errors)
@@ -66,7 +66,10 @@ class Assembly:
     def _build_plugins(
         self, uses: list[PluginUse], errors: list[str]
     ) -> dict[str, tuple[Mapping[str, Any], PlannerPlugin]]:
-        """Return the plugins, re-created if their arguments have changed; add invalid arguments to the errors."""
+        """Return the plugins; create a plugin again if its arguments have changed.
+
+        Add invalid arguments to the errors.
+        """
         built = {}
         for use in uses:
             known = self._plugins.get(use.name)

@@ -1,4 +1,4 @@
-"""Names in a configuration that do not belong to a single plugin: actions, arguments, switches and other sections.
+"""Names in configurations that do not belong to a single plugin: actions, their arguments, switches, other sections.
 
 Volcano spells some switches `enable…` and others `enabled…`. KAI-Scheduler never reads some switches that it has
 inherited from kube-batch.
@@ -15,20 +15,20 @@ KAI = "KAI"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Name:
-    """An action, an argument, or another name without fields of its own. The name of an argument may contain a `*`."""
+    """An action, an argument, or another name without fields of its own. An argument's name may contain a `*`."""
 
     of: str = VOLCANO
     """Project that defines the name."""
     ours: str = ""
-    """Muster's name for the same action or argument; empty if the names are equal."""
+    """Muster's name for the same action or argument; empty if Muster uses the same name."""
     differs: str = ""
-    """The difference of the meaning in Muster, as a sentence without its full stop; empty for the same meaning."""
+    """How the name's meaning differs in Muster, as a sentence without its full stop; empty if the meaning is the
+    same."""
     without: str = ""
-    """The reason why the name has no effect in Muster, as a sentence without its full stop; empty for names with an
-    effect.
+    """Why the name has no effect in Muster, as a sentence without its full stop; empty if the name has an effect.
     """
     default: Any = None
-    """Default value of an argument; None if it cannot be written in a file."""
+    """Default value of an argument; None if the value cannot be written in a file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,7 @@ class KnownPlugin(Name):
 
     arguments: Mapping[str, Name] = field(default_factory=dict)
     switches: Mapping[str, Switch] = field(default_factory=dict)
-    """Maps the name of a switch that has a special meaning for this plugin to the switch."""
+    """Maps a switch's name to the switch, for switches that have a special meaning in this plugin."""
 
     def argument(self, name: str) -> Name | None:
         """Return the description of a plugin's argument; None if the plugin has no such argument."""
@@ -152,7 +152,7 @@ SWITCHES: dict[str, Switch] = {
     **_all("disableJobOrder disableJobReady disableTaskOrder disableQueueOrder", _NEVER_READ),
     **_all("disablePreemptable disableReclaimable disablePredicate disableNodeOrder", _NEVER_READ),
 }
-"""Maps a switch to its effect. A switch with another value than the default removes hooks from the plugin or is
+"""Maps a switch to its effect. A switch whose value differs from the default removes hooks from the plugin or is
 reported.
 """
 

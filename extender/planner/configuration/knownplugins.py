@@ -1,4 +1,4 @@
-"""Table of the plugins of Volcano and KAI-Scheduler, with their arguments and their meaning in Muster."""
+"""Table of the plugins of Volcano and KAI-Scheduler, their arguments, and their meaning in Muster."""
 
 from extender.planner.configuration.known import KAI, KnownPlugin, Name, Switch
 
@@ -16,7 +16,7 @@ _WHOLE = Switch(differs="evictions never leave a gang below its minimum, with or
 
 
 def _plain(names: str) -> dict[str, Name]:
-    """Return entries for arguments of a plugin that has no effect."""
+    """Return table entries for the arguments of a plugin that has no effect in Muster."""
     return dict.fromkeys(names.split(), Name())
 
 
@@ -183,5 +183,5 @@ _KAI: dict[str, KnownPlugin] = {
 PLUGINS: dict[str, KnownPlugin] = _VOLCANO | {
     name: plugin.joined(_VOLCANO[name]) if name in _VOLCANO else plugin for name, plugin in _KAI.items()
 }
-"""Maps a plugin's name to the plugin. A plugin of both Volcano and KAI-Scheduler accepts the arguments of both
-projects."""
+"""Maps a plugin's name to the plugin. If both Volcano and KAI-Scheduler have the plugin, it accepts the arguments of
+both projects."""

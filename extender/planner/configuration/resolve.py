@@ -1,4 +1,4 @@
-"""Comparison of a configuration with the known names and the registry, with the parts to build and a report."""
+"""Comparison of a configuration with known names and the registry, which yields the parts to build and a report."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -33,11 +33,11 @@ class Finding:
     """A name in a file whose effect in Muster differs from its effect in its own project."""
 
     path: str
-    """Path in the file, e.g. `tiers[0].plugins[1].enablePreemptable`."""
+    """Path in the configuration file, e.g. `tiers[0].plugins[1].enablePreemptable`."""
     name: str
     effect: NameEffect
     why: str
-    """The difference, as a sentence without its full stop."""
+    """How the effect differs in Muster, as a sentence without its full stop."""
 
     def __str__(self) -> str:
         """Return the finding as one line of text."""
@@ -47,11 +47,11 @@ class Finding:
 
 @dataclass(slots=True)
 class ConfigurationReport:
-    """The findings and errors of one file."""
+    """The findings and errors of one configuration file."""
 
     findings: list[Finding] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
-    """Errors as sentences with the path in the file; a configuration with errors is not used."""
+    """Errors as sentences that begin with the path in the file; a configuration with errors is not used."""
 
     def differs(self, path: str, name: str, why: str) -> None:
         """Report that a name has another meaning in Muster."""
@@ -68,11 +68,11 @@ class ConfigurationReport:
         self.errors.append(f"{path}: there is no {what} {name!r}; valid {what}s: {known}{more}")
 
     def findings_of_kind(self, effect: NameEffect) -> list[Finding]:
-        """Return the findings of one kind."""
+        """Return the findings with this effect."""
         return [finding for finding in self.findings if finding.effect is effect]
 
     def lines(self) -> Iterator[str]:
-        """Yield the lines of the report: errors, different meanings, then names without effect."""
+        """Yield the lines of the report: errors, then names with different meanings, then names without effect."""
         yield from (f"error: {error}" for error in self.errors)
         for effect in (NameEffect.DIFFERENT, NameEffect.NONE):
             yield from (str(finding) for finding in self.findings_of_kind(effect))
@@ -94,7 +94,7 @@ class PluginUse:
 
     name: str
     path: str
-    """Path in the file; empty for a plugin that the file does not name."""
+    """Path in the configuration file; empty for a plugin that the file does not name."""
     arguments: Mapping[str, Any] = field(default_factory=dict)
     off: frozenset[str] = frozenset()
     """Hooks that are switched off for the plugin."""
@@ -108,11 +108,12 @@ class Resolved:
     plugins: list[PluginUse] = field(default_factory=list)
     report: ConfigurationReport = field(default_factory=ConfigurationReport)
     votes: bool = True
-    """True if plugins vote on the admission of gangs; False, as in Volcano, if the file does not name `enqueue`."""
+    """True if plugins vote on the admission of gangs. As in Volcano, plugins vote only if the file names the action
+    `enqueue`."""
 
 
 def resolve(config: SchedulerConfig, registry: Registry) -> Resolved:
-    """Return the parts to build, in order, and the report; each plugin checks its own arguments later."""
+    """Return the report, and the actions and plugins to build in order; each plugin checks its own arguments later."""
     found = Resolved()
     _actions(config, registry, found)
     for number, tier in enumerate(config.tiers):
@@ -187,7 +188,7 @@ def _plugin(option: PluginOption, path: str, registry: Registry, found: Resolved
 def _arguments(
     option: PluginOption, known: KnownPlugin, path: str, report: ConfigurationReport, *, there: bool
 ) -> dict[str, Any]:
-    """Return the arguments to pass to the plugin, which itself rejects unknown arguments."""
+    """Return the arguments to pass to the plugin; the plugin itself rejects unknown arguments."""
     result = {}
     for name, value in option.arguments.items():
         argument, where = known.argument(name), f"{path}.arguments.{name}"
@@ -203,7 +204,7 @@ def _arguments(
 def _switches(
     option: PluginOption, known: KnownPlugin, path: str, report: ConfigurationReport, *, there: bool
 ) -> frozenset[str]:
-    """Return the hooks that the switches remove from the plugin."""
+    """Return the hooks that the configuration's switches remove from the plugin."""
     off: set[str] = set()
     kept = _CONSTRAINING if (known.ours or option.name) in CONSTRAINTS else frozenset()
     for name, value in option.switches.items():
@@ -240,7 +241,7 @@ def _sections(config: SchedulerConfig, registry: Registry, report: Configuration
 
 
 def _usage(config: SchedulerConfig, found: Resolved) -> None:
-    """Pass the half-life of usage to plugin proportion; KAI-Scheduler's files set it outside the plugins."""
+    """Pass the half-life of usage, which KAI-Scheduler's files set outside the plugins, to plugin proportion."""
     content = config.sections.get("usageDBConfig")
     params = content.get("usageParams") if isinstance(content, dict) else None
     half_life = params.get("halfLifePeriod") if isinstance(params, dict) else None

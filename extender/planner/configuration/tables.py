@@ -1,4 +1,4 @@
-"""Tables of the known names and hooks for the documentation, and the default configuration as a file."""
+"""Tables of known names and hooks for the documentation, and the default configuration as the text of a file."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
@@ -38,7 +38,7 @@ class DocumentedTable(NamedTuple):
 
 
 def tables(registry: Registry) -> dict[str, DocumentedTable]:
-    """Return the tables of docs/scheduler-configuration.md by name, for these actions and plugins."""
+    """Return the tables of docs/scheduler-configuration.md, keyed by name, for these actions and plugins."""
     return {
         "actions": DocumentedTable(("action", "defined by", "behaviour in Muster"), _names(ACTIONS, registry.actions)),
         "action-arguments": DocumentedTable(("action", "argument", "behaviour in Muster"), _action_arguments()),
@@ -52,7 +52,7 @@ def tables(registry: Registry) -> dict[str, DocumentedTable]:
 
 
 def hook_table() -> DocumentedTable:
-    """Return a table with one row per hook: its question, the function of its Protocol, and its rule."""
+    """Return a table of hooks: each hook's question, its function's Protocol, and the rule for several functions."""
     rows = []
     for each in fields(Hooks):
         function = HOOKS[each.name]
@@ -63,7 +63,7 @@ def hook_table() -> DocumentedTable:
 
 
 def _names(known: Mapping[str, Name], there: Mapping[str, object]) -> Iterator[tuple[str, ...]]:
-    """Yield each known action or plugin with its difference in Muster, then the actions and plugins only in Muster."""
+    """Yield each known action or plugin and its difference in Muster, then those that exist only in Muster."""
     for name, each in known.items():
         same = (each.ours or name) in there
         yield f"`{name}`", each.of, (each.differs or _as_in(each)) if same else f"{_WITHOUT}{each.without}"
@@ -72,7 +72,7 @@ def _names(known: Mapping[str, Name], there: Mapping[str, object]) -> Iterator[t
 
 
 def _as_in(known: Name) -> str:
-    """Return the text for a name that has the same effect as in the projects that define it."""
+    """Return the table's text for a name that has the same effect in Muster as in the projects that define the name."""
     return f"works as in {known.of.replace(', ', ' and ').replace('KAI', 'KAI-Scheduler')}"
 
 

@@ -1,13 +1,13 @@
 """Evaluation of CEL expressions (Common Expression Language) about devices, as in the API server.
 
 The interpreter is CEL's own implementation in C++ (cel-expr-python); an evaluation takes a few microseconds.
-Expressions that use Kubernetes' libraries for sets, lists or addresses do not compile and are unsupported; expensive
-expressions are unsupported, too.
+Expressions that use Kubernetes' libraries for sets, lists or addresses do not compile, so they are unsupported.
+Expensive expressions are unsupported, too.
 
 An expression depends only on the attributes and capacities that it names. Results are therefore cached by expression
-and attribute values instead of by device: a thousand devices that differ only in their serial number cost one
-evaluation. Expressions are written by tenants, so they must not be able to slow down the planner. Patterns are matched
-by re2 in time proportional to the text, and rejected expressions are cached.
+and named values instead of by device. For example, a thousand devices that differ only in their serial number usually
+cost one evaluation. Expressions are written by tenants, so they must not be able to slow down the planner. Regular
+expressions are matched by re2 in time proportional to the text, and rejected expressions are cached.
 """
 
 from collections.abc import Hashable, Mapping
@@ -23,11 +23,11 @@ from muster.api.kubernetes.devices import Device
 MOST_CHARS = 10 * 1024
 """Maximum length of an expression, as in the API."""
 MOST_AMPLIFIED_CHARS, MOST_AMPLIFIERS = 2048, 2
-"""Maximum length of an expression that contains loops, and maximum number of its loops. Both limits are low, because
-loops cost more than linear time."""
+"""Maximum length of an expression that contains loops, and maximum number of loops in an expression. Both limits are
+low, because loops cost more than linear time."""
 MOST_ANSWERS = 8192
-"""Maximum number of cached results of an expression. An expression that distinguishes more devices is left to
-kube-scheduler."""
+"""Maximum number of cached results of an expression. Only kube-scheduler evaluates an expression that distinguishes
+more devices."""
 _AMPLIFIERS = re2.compile(
     r"\b(all|exists|exists_one|existsOne|map|filter|transform\w*|sortBy|bind|replace|join|format|split)\s*\("
 )
@@ -39,7 +39,7 @@ _ACCESS = re2.compile(
 _PLAIN = re2.compile(r"\bdevice\s*\.\s*(?:driver|allowMultipleAllocations)\b")
 _DEVICE = re2.compile(r"\bdevice\b")
 Mention = tuple[str, str | None, str | None]
-"""A reference in an expression to the device's `attributes` or `capacity`, with a domain and a name (None means all).
+"""A reference in an expression to the device's `attributes` or `capacity`, with a domain and a name (None: any).
 """
 
 
@@ -64,7 +64,7 @@ class Selector:
             raise UnsupportedError(reasons.devices.not_understood(error=str(error).partition("\n")[0][:200])) from error
 
     def matches(self, driver: str, device: Device) -> bool:
-        """Return True if the expression is true for the device. Errors, as for a missing attribute, count as False."""
+        """Return True if the expression is true for the device. Errors, such as a missing attribute, count as False."""
         values = tuple(_values_of(driver, device, mention) for mention in self.mentions)
         key = driver, device.allow_multiple_allocations, values  # all values on which the result depends
         answer = self._answers.get(key)
@@ -75,7 +75,7 @@ class Selector:
         return answer
 
     def drop_answers(self) -> None:
-        """Drop the cached results, because results for deleted devices count towards `MOST_ANSWERS`."""
+        """Drop the cached results, because results for deleted devices would count towards `MOST_ANSWERS`."""
         self._answers.clear()
 
     def _evaluate(self, driver: str, device: Device) -> bool:
@@ -127,7 +127,7 @@ def mentions(expression: str) -> tuple[Mention, ...]:
 
 
 def environment_of(driver: str, device: Device) -> dict[str, Any]:
-    """Return the variable `device` of expressions, with names by domain; the driver is the default domain."""
+    """Return the value of the variable `device`, which groups names by domain; the driver is the default domain."""
     attributes: dict[str, dict[str, Any]] = {}
     for name, attribute in device.attributes.items():
         domain, _, short = name.rpartition("/")

@@ -1,11 +1,11 @@
-"""Demand of a claim: the number of devices of each kind, and descriptions of the demands that cannot be counted.
+"""Demand of a ResourceClaim: the number of devices of each kind, and descriptions of demands that cannot be counted.
 
-Requests with the same class, selectors and tolerations request devices of the same kind. A request wants a number of
-devices of a kind (`ExactCount`), all devices of a node (`All`), or administrative access. With administrative access
-(`adminAccess`), the device remains available to other users. A request with `firstAvailable` can be counted if each of
-its alternatives is a single device. The kind of such a request contains all devices that satisfy any of the
-alternatives. Devices that must have the same value of an attribute can be counted if, on every node, all devices of
-their kinds have the same value.
+Requests with the same class, selectors and tolerations request devices of the same kind. A request is for a number of
+devices of a kind (`ExactCount`), for all devices of a node (`All`), or for administrative access. With administrative
+access (`adminAccess`), the device remains available to other users. A request with `firstAvailable` can be counted if
+each of its alternatives is a single device. The kind of a `firstAvailable` request contains all devices that satisfy
+any of its alternatives. A constraint that devices have equal values of an attribute can be counted if all devices of
+these kinds on one node have equal values.
 """
 
 from collections.abc import Iterable, Mapping
@@ -58,7 +58,7 @@ def tolerated(toleration: Toleration) -> Tolerated:
 
 @dataclass(frozen=True, slots=True)
 class DeviceAlternative:
-    """One alternative in a request: a device of this class that satisfies all selectors and other demands."""
+    """One alternative in a request: a device of one class that satisfies all selectors and other demands."""
 
     device_class: str
     selectors: tuple[str, ...] = ()
@@ -69,7 +69,7 @@ class DeviceAlternative:
     def matched_by(self, driver: str, device: Device, classes: Mapping[str, DeviceClass]) -> bool:
         """Return True if the device meets all demands of this alternative.
 
-        Raises UnsupportedError if only kube-scheduler can decide.
+        Raises UnsupportedError if only kube-scheduler can evaluate an expression.
         """
         device_class = classes.get(self.device_class)
         if device_class is None:
@@ -91,21 +91,21 @@ class DeviceAlternative:
 
 @dataclass(frozen=True, slots=True)
 class DeviceKind:
-    """A kind of device: all devices that meet at least one of these alternatives."""
+    """A kind of device: all devices that match at least one alternative."""
 
     alternatives: tuple[DeviceAlternative, ...]
 
     def matched_by(self, driver: str, device: Device, classes: Mapping[str, DeviceClass]) -> bool:
-        """Return True if the device meets one of the alternatives.
+        """Return True if the device matches one of the kind's alternatives.
 
-        Raises UnsupportedError if only kube-scheduler can decide.
+        Raises UnsupportedError if only kube-scheduler can evaluate an expression.
         """
         return any(wanted.matched_by(driver, device, classes) for wanted in self.alternatives)
 
     def begin(self, classes: Mapping[str, DeviceClass]) -> None:
         """Drop the cached results of the kind's expressions, before all devices are matched again.
 
-        Raises UnsupportedError if an expression is one that only kube-scheduler can evaluate.
+        Raises UnsupportedError if only kube-scheduler can evaluate one of the expressions.
         """
         for wanted in self.alternatives:
             known = classes.get(wanted.device_class)
@@ -139,7 +139,7 @@ def kind_of_class(name: str) -> DeviceKind:
 
 @dataclass(frozen=True, slots=True)
 class Alike:
-    """A constraint of a claim: all its devices of these kinds must have the same value of an attribute."""
+    """A constraint of a claim: all of the claim's devices of these kinds must have the same value of an attribute."""
 
     attribute: str
     kinds: tuple[DeviceKind, ...]
@@ -147,11 +147,11 @@ class Alike:
 
 @dataclass(frozen=True, slots=True)
 class DeviceDemand:
-    """The demand of one claim."""
+    """The demand of one ResourceClaim."""
 
     counts: tuple[tuple[DeviceKind, int], ...] = ()
     all_of: tuple[DeviceKind, ...] = ()
-    """Kinds for which the claim takes all devices of the node, at least one device."""
+    """Kinds of which the claim takes all devices on the node, and at least one."""
     beside: tuple[tuple[DeviceKind, int], ...] = ()
     """Kinds and numbers of devices that must exist on the node, whether they are in use or not."""
     alike: tuple[Alike, ...] = ()
@@ -192,7 +192,7 @@ def demand_of(spec: ResourceClaimSpec) -> DeviceDemand:
 
 
 def _selector_chars(request: DeviceRequest) -> int:
-    """Return the length of a request's expressions; a claim may have a megabyte of them."""
+    """Return the total length of a request's expressions; the expressions of one claim may take up a megabyte."""
     ways = [*request.first_available, *([request.exactly] if request.exactly else ())]
     return sum(len(each.cel.expression) for way in ways for each in way.selectors if each.cel is not None)
 
@@ -200,7 +200,7 @@ def _selector_chars(request: DeviceRequest) -> int:
 def _read_device_request(
     request: DeviceRequest, attributes: tuple[str, ...]
 ) -> tuple[DeviceKind, int, ExactDeviceRequest | None] | str:
-    """Return the request's kind, number of devices (0: all) and exact request; or the reason why it is not counted."""
+    """Return a request's kind, number of devices (0: all) and exact request, or the reason why it is not counted."""
     exact = request.exactly
     if exact is not None:
         why = _countable(exact)
@@ -225,7 +225,7 @@ def _countable(exact: ExactDeviceRequest) -> str:
 
 
 def _device_count(exact: ExactDeviceRequest) -> int:
-    """Return the number of devices that a request wants; 0 means all devices of a node."""
+    """Return the requested number of devices; 0 means all devices of a node."""
     return 0 if exact.allocation_mode == ALL else max(1, exact.count)
 
 

@@ -1,7 +1,8 @@
 """Environment of CEL expressions: the interpreter with Kubernetes' functions for quantities and semantic versions.
 
-The interpreter represents a quantity or version as a map with a single string. Equal values have equal maps. The module
-has only the API server's functions that selectors use. An expression with another function does not compile.
+The interpreter represents a quantity or version as a map with a single string. Equal values have equal maps. Of the API
+server's functions, the module has only those that selectors of devices use. An expression with another function does
+not compile.
 """
 
 import re
@@ -85,7 +86,7 @@ def release_of(value: Value) -> Release:
 
 @lru_cache(maxsize=4096)
 def parse_semver(text: str) -> tuple[Release, tuple[str, ...]]:
-    """Return the numbers and the pre-release identifiers of a version (semver.org 2.0).
+    """Return the three numbers and the pre-release identifiers of a semantic version (semver.org 2.0).
 
     Raises ValueError if the text is not a version.
     """

@@ -1,7 +1,7 @@
-"""The devices of every node, read from the ResourceSlices that drivers publish, and the kinds of each device.
+"""The devices of every node, read from the ResourceSlices that drivers publish, and each device's kinds.
 
 A device is counted if it is a whole device, belongs to one node, and is in a complete pool (`planner.dynamic.pools`). A
-kind that also matches partial devices, shared devices, or devices of several nodes is not counted (`unseen`).
+kind of device that also matches partial devices, shared devices, or devices of several nodes is not counted (`unseen`).
 """
 
 from collections import Counter
@@ -19,12 +19,12 @@ from muster.resources.vector import unit
 
 
 class Inventory:
-    """Devices by pool and node, updated by watch events; every update returns the nodes whose devices have changed."""
+    """Devices by pool and node, updated by watch events; each update returns the nodes whose devices have changed."""
 
     def __init__(self) -> None:
         self.classes: dict[str, DeviceClass] = {}
         self.extended: dict[str, str] = {}
-        """Maps an extended resource to the name of its device class."""
+        """Maps an extended resource's name to the name of its device class."""
         self.rows: Rows = rows_of({}, {}, (), ())
         self._rules = TaintRules()
         self._named: dict[str, ResourceSlice] = {}
@@ -33,7 +33,7 @@ class Inventory:
         self._of_node: dict[str, Counter[Pattern]] = {}
         self._uncounted: Counter[Pattern] = Counter()
         self._wanted: dict[DeviceKind, Counter[str]] = {}
-        """Maps a kind to the number of requests for it by namespace; "" stands for device classes."""
+        """Maps a kind to its number of requests per namespace; the namespace "" stands for device classes."""
         self._alls: Counter[DeviceKind] = Counter()
         self._bits: dict[DeviceKind, int] = {}
         self._unknown: dict[DeviceKind, Reason] = {}
@@ -85,9 +85,9 @@ class Inventory:
         return set(self._of_node)
 
     def want(self, kind: DeviceKind, namespace: str = "", *, whole: bool = False) -> None:
-        """Register a request for devices of this kind; `whole` is true for all devices of a node.
+        """Register a request for devices of this kind; `whole` is true for a request for all devices of a node.
 
-        The kind is kept until `uncount` has been called once for each request.
+        A kind is counted until `uncount` has been called once for each registered request.
         """
         wanted = self._wanted.setdefault(kind, Counter())
         wanted[namespace] += 1
@@ -134,10 +134,10 @@ class Inventory:
         return True
 
     def offers(self, node: str, own: Mapping[str, int]) -> dict[str, int]:
-        """Return the devices of a node as quantities of resources; `own` has the node's allocatable resources.
+        """Return the devices of a node as quantities of resources; `own` contains the node's allocatable resources.
 
-        An extended resource that a device plugin of the node advertises is kept, and is also added to each resource
-        that includes its device class.
+        If a device plugin advertises an extended resource, its quantity is kept, and added to each resource that
+        includes its device class.
         """
         offered = self.rows.amounts(self._of_node.get(node, {}))
         for name, class_name in self.extended.items():
@@ -154,7 +154,7 @@ class Inventory:
         return self.rows.used(Counter(entry.pattern for entry in found))
 
     def entry(self, device: DeviceId) -> Entry | None:
-        """Return the entry of a device; None if its pool is incomplete or does not contain the device."""
+        """Return the entry of a device; None if the device's pool is incomplete or does not contain the device."""
         driver, pool, name = device
         return self._entries.get((driver, pool), {}).get(name)
 
@@ -252,7 +252,7 @@ class Inventory:
         return why is not None and why.code == reasons.devices.too_many_kinds.code
 
     def _most_crowded(self, kind: DeviceKind) -> DeviceKind:
-        """Return the kind that is dropped in favour of `kind`, or `kind` if its namespaces have the most kinds.
+        """Return the kind that is dropped in favour of `kind`; `kind` itself if its namespaces have the most kinds.
 
         The namespaces with the most kinds lose their newest kinds, so that no namespace can use up the limit.
         """
@@ -261,7 +261,7 @@ class Inventory:
         return newest if share(newest) > share(kind) + 1 else kind
 
     def _shares(self) -> Callable[[DeviceKind], int]:
-        """Return a function from a kind to the lowest number of counted kinds among its namespaces.
+        """Return a function from a kind of device to the lowest number of counted kinds among the kind's namespaces.
 
         The number is 0 for kinds of device classes.
         """
@@ -287,7 +287,7 @@ class Inventory:
 
 
 def _extended(classes: Iterable[DeviceClass]) -> dict[str, str]:
-    """Return the device class of each extended resource: the newest class that names it, or the first by name."""
+    """Map each extended resource to the newest device class that names it, the first by name if several are newest."""
     named = [each for each in classes if each.spec.extended_resource_name]
     named.sort(key=lambda each: each.metadata.name, reverse=True)
     named.sort(key=lambda each: each.metadata.creation_timestamp or "")

@@ -19,47 +19,50 @@ from muster.resources.vector import unit
 class SharedClaim:
     """A claim that several pods may use.
 
-    Until devices are allocated to the claim, the first pod that uses the claim determines its node.
+    Until devices are allocated to a claim, the first pod that uses the claim determines the claim's node.
     """
 
     key: str
     """Namespace and name of the claim, as `namespace/name`."""
     rows: tuple[tuple[str, int], ...]
-    """Resources that the claim takes on its node, regardless of the number of its pods."""
+    """Resources that the claim takes on its node, regardless of how many pods use the claim."""
     grouped: bool = False
-    """True if native PodGroups share the claim; each group then counts as one user."""
+    """True if native PodGroups share the claim, so that each group counts as one user."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimNeeds:
-    """The sum of the needs of a pod's claims. Equal needs have equal keys; a pod without claims has an empty key."""
+    """The sum of the needs of all claims of a pod.
+
+    Equal needs have equal keys; a pod without claims has an empty key.
+    """
 
     rows: tuple[tuple[str, int], ...] = ()
     """Resources that the pod's claims take from its node, in addition to its containers' requests."""
     replaced: tuple[str, ...] = ()
-    """Extended resources in the containers' requests that are counted in `rows` instead."""
+    """Extended resources of the containers' requests that count as the devices in `rows` instead."""
     beside: tuple[tuple[str, int], ...] = ()
-    """Resources that must exist on the node, whether they are in use or not."""
+    """Devices that must exist on the node, whether they are in use or not, as resources."""
     shared: tuple[SharedClaim, ...] = ()
     named: tuple[SharedClaim, ...] = ()
-    """All claims that the pod names and that other pods may use, too, with or without devices. The devices of these
-    claims are charged to queues."""
+    """All claims that the pod names and that other pods may use, too, with or without allocated devices. The devices of
+    named claims are charged to queues."""
     nodes: tuple[NodeSelector, ...] = ()
     """Node selectors of the devices that are already allocated to the pod's claims."""
     problems: tuple[Reason, ...] = ()
     """Problems of the claims that keep the pod off every node."""
     of_group: tuple[str, ...] = ()
-    """Claims of the pod's native PodGroup, if the pod is placed by Muster's kube-scheduler.
+    """Claims of the pod's native PodGroup, if Muster's kube-scheduler schedules the pod.
 
-    Muster's kube-scheduler allocates claims of groups only if its feature gates for groups are enabled."""
+    Muster's kube-scheduler allocates claims of PodGroups only if its feature gates for PodGroups are enabled."""
     unseen: tuple[str, ...] = ()
     """Descriptions of demands that Muster does not count and only kube-scheduler checks."""
     shown: tuple[tuple[str, int], ...] = field(default=(), compare=False)
-    """The demands as shown to users: each kind once, without Muster's auxiliary resources."""
+    """The pod's demands as shown to users: each kind of device once, without Muster's auxiliary resources."""
     key: bytes = field(default=b"", compare=False)
 
     def __post_init__(self) -> None:
-        """Compute the key."""
+        """Compute the key of these needs."""
         parts = (
             self.rows, self.replaced, self.beside, self.shared, self.named, self.nodes, self.problems, self.of_group,
             self.unseen,
@@ -113,7 +116,7 @@ class Sums:
     def add_own(
         self, demand: DeviceDemand, devices: Iterable[DeviceId], nodes: NodeSelector | None, *, on_node: bool
     ) -> None:
-        """Add the devices of a claim that was created for this pod.
+        """Add the allocated devices of a claim that was created for this pod.
 
         As long as the pod has no node, the claim is counted separately from the pod.
         """
@@ -124,7 +127,7 @@ class Sums:
             self.nodes.append(nodes)
 
     def share(self, key: str, demand: DeviceDemand, *, grouped: bool = False) -> None:
-        """Add a claim without allocated devices that other pods may use, too."""
+        """Add a claim without allocated devices; other pods may use the claim, too."""
         rows = tuple(sorted(self._asked(demand, f"claim {key}").items()))
         self._shared.append(SharedClaim(key, rows, grouped))
         self._named.append(self._shared[-1])
@@ -132,7 +135,7 @@ class Sums:
     def share_devices(
         self, key: str, devices: Iterable[DeviceId], nodes: NodeSelector | None, *, grouped: bool = False
     ) -> None:
-        """Add a claim with its allocated devices that other pods may use, too."""
+        """Add a claim and its allocated devices; other pods may use the claim, too."""
         self._named.append(SharedClaim(key, tuple(sorted(self._inventory.used(devices).items())), grouped))
         if nodes is not None:
             self.nodes.append(nodes)
@@ -140,7 +143,7 @@ class Sums:
     def extend(self, resource: str, kind: DeviceKind, amount: int) -> None:
         """Add an extended resource that represents devices of a class.
 
-        The pod's requests already contain the quantity of the resource.
+        The pod's requests already contain the quantity of the extended resource.
         """
         if why := self._inventory.unseen(kind):
             self.replaced.append(resource)

@@ -1,10 +1,10 @@
-"""Pools of devices by kube-scheduler's rules: only complete pools, with the taints of administrators' rules.
+"""Pools of devices by kube-scheduler's rules: only complete pools count, and administrators' rules add taints.
 
-A pool consists of the slices of its newest generation, provided that all of them exist and no two devices have the same
-name. All other pools are treated as empty, because kube-scheduler allocates none of their devices.
+A pool consists of the slices of its newest generation. The pool counts as empty if a slice is missing or two devices
+have the same name, because kube-scheduler then allocates no device.
 
-kube-scheduler allocates no device to a request that does not tolerate the device's taints. Taints come from the slice
-and from rules of the kind DeviceTaintRule. The control plane evicts the users of devices with a NoExecute taint.
+kube-scheduler allocates no device to a request that does not tolerate the device's taints. Taints of devices come from
+ResourceSlices and from DeviceTaintRules. The control plane evicts the users of devices with a NoExecute taint.
 DeviceTaintRules are enabled by default since Kubernetes 1.37.
 """
 
@@ -29,7 +29,7 @@ class TaintRules:
         self._rules: dict[str, DeviceTaintRule] = {}
 
     def update_rule(self, name: str, new: DeviceTaintRule | None) -> Callable[[PoolId], bool]:
-        """Add, replace or (with None) remove a rule; return a predicate for the pools with possible changes."""
+        """Add, replace or (with None) remove a rule; return a predicate for the pools that may have changed."""
         old = self._rules.pop(name, None)
         if new is not None:
             self._rules[name] = new
@@ -38,7 +38,7 @@ class TaintRules:
         return lambda pool: any(_may_taint(each, pool) for each in rules)
 
     def tainted(self, pool: PoolId, device: Device) -> Device:
-        """Return a copy of the device with the taints of rules; slices contain only the taints that drivers set."""
+        """Return a copy of the device with the taints of rules; ResourceSlices contain only the drivers' taints."""
         if not self._rules:
             return device
         taints = [rule.spec.taint for rule in self._rules.values() if _taints(rule, pool, device.name)]
@@ -82,7 +82,7 @@ def pool_of(resource_slice: ResourceSlice) -> PoolId:
 
 
 def entries_of(slices: Iterable[ResourceSlice], rules: TaintRules) -> dict[str, Entry]:
-    """Return the devices of a pool by name, with the taints of rules; empty for an incomplete or inconsistent pool."""
+    """Return a pool's devices by name, with the taints of rules; empty if the pool is incomplete or inconsistent."""
     specs = [each.spec for each in slices]
     newest = max((spec.pool.generation for spec in specs), default=None)
     current = [spec for spec in specs if spec.pool.generation == newest]

@@ -1,7 +1,7 @@
 """Expected end times of running pods, and the resources that they free. The module does no I/O and reads no clock.
 
 Only pods that have an expected runtime or a deadline, or are being deleted, are expected to end. A pod that exceeds its
-expected runtime may end at any moment; after twice this runtime, no end is expected.
+expected runtime may end at any moment. After twice its expected runtime, a pod is no longer expected to end.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -25,15 +25,15 @@ from muster.api.kubernetes.meta import readable_time
 from muster.api.names import DEFAULT_QUEUE
 
 LEAST_PATIENCE_S = 60.0
-"""Minimum time after a pod's expected end during which the end is still expected."""
+"""Minimum number of seconds for which a running pod that has passed its expected end is still expected to end."""
 
 End = tuple[float, int, Amounts, str]
-"""Expected end of a pod, the column of its node, the resources that it frees, and the key of its gang, or its own key
-without a gang."""
+"""Expected end of a pod, the column of the pod's node, the resources that become free, and the pod's owner. The owner
+is the key of the pod's gang, or the pod's own key if the pod has no gang."""
 
 
 def expected_end(since: float | None, runtime_s: float | None, now: float) -> float:
-    """Return the expected end of a pod that started at `since` (None: now), in seconds since the epoch, or infinity."""
+    """Return a pod's expected end in seconds since the epoch, or infinity; `since` is its start (None: now)."""
     if runtime_s is None:
         return inf
     end = (now if since is None else since) + runtime_s
@@ -47,11 +47,11 @@ class Releases:
     times: NDArray[np.float64]
     columns: NDArray[np.int64]
     rows: Amounts
-    """Freed resources, one row per release, int64 of shape (releases, resources)."""
+    """Resources that each release frees, int64 of shape (releases, resources)."""
     owners: tuple[str, ...]
 
     def until(self, moment: float) -> int:
-        """Return the number of releases up to this time."""
+        """Return the number of releases that are expected up to this time."""
         return int(np.searchsorted(self.times, moment, side="right"))
 
     def freed(self, free: Amounts, count: int) -> Amounts:
@@ -61,14 +61,17 @@ class Releases:
         return result
 
     def gained(self, columns: NDArray[np.int64], count: int) -> Amounts:
-        """Return the sum of the first `count` releases in these columns: int64, shape (resources, columns)."""
+        """Return the sum of the first `count` releases on these nodes, int64 of shape (resources, columns)."""
         result = np.zeros((self.rows.shape[1], len(columns)), dtype=np.int64)
         for index in np.flatnonzero(np.isin(self.columns[:count], columns)):
             result[:, columns == self.columns[index]] += self.rows[index][:, None]
         return result
 
     def when(self, columns: NDArray[np.int64], lacking: Amounts) -> float | None:
-        """Return the time when the resources `lacking`, int64 (resources, columns), are free; None if never."""
+        """Return when the resources `lacking` are free on these nodes, or None if never.
+
+        `lacking` is int64 of shape (resources, columns).
+        """
         left, place = lacking.copy(), {int(column): position for position, column in enumerate(columns)}
         short = int(np.count_nonzero((left > 0).any(axis=0)))
         if not short:
@@ -83,13 +86,13 @@ class Releases:
         return None
 
     def owners_in(self, columns: NDArray[np.int64], count: int) -> list[str]:
-        """Return the distinct owners of the first `count` releases in these columns, in order of time."""
+        """Return the distinct owners of the first `count` releases on these nodes, in order of time."""
         places = np.flatnonzero(np.isin(self.columns[:count], columns))
         return list(dict.fromkeys(self.owners[int(place)] for place in places))
 
 
 def releases(session: Session, more: list[End]) -> Releases:
-    """Return the releases of bound pods, of placed slots, and of the slots that this cycle has placed (`more`)."""
+    """Return the releases of bound pods, of placed slots, and of slots that this cycle has placed (`more`)."""
     snapshot, now = session.snapshot, session.now
     pods = sorted(_pods(session), key=itemgetter(0))
     ends = [(end, (at := snapshot.index[pod.node]), snapshot.row_on(pod.cls, at), owner) for end, owner, pod in pods]
@@ -107,7 +110,7 @@ def releases(session: Session, more: list[End]) -> Releases:
 
 
 def _pods(session: Session) -> Iterator[tuple[float, str, PodRecord]]:
-    """Yield the pods on known nodes that are expected to end, with the expected time and the owner."""
+    """Yield the pods on known nodes that are expected to end, with the expected end and the owner."""
     snapshot, now = session.snapshot, session.now
     of_gangs = ((pod, gang.declared_s, gang.key) for gang in snapshot.gangs if gang.ends for pod in gang.pods)
     single = ((pod, None, pod.key) for pod in snapshot.ending)
@@ -141,7 +144,8 @@ def used_by_gangs(
 ) -> Amounts:
     """Return the usage of each node by gangs, int64 of shape (resources, nodes).
 
-    Pods without a gang are not counted, because they may never end. Pods with a UID in `without` are excluded, too.
+    Pods without a gang are not counted, because they may never end. Pods whose UID is in `without` are not counted,
+    either.
     """
     used, pods = np.zeros_like(snapshot.free), list[PodRecord]()
     for gang in snapshot.gangs if gangs is None else gangs:

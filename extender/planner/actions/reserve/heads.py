@@ -1,14 +1,14 @@
-"""Reservations of one cycle: the first waiting gang of each queue, the capacity reserved for it, and changes to write.
+"""Reservations of one cycle: each queue's first waiting gang, its reserved capacity, and changes to Placements.
 
-The first waiting gang of a queue is the first of its gangs, in the session's order, that waits for capacity. The gang
+The first waiting gang of a queue is the first gang, in the session's order, that waits for capacity in this queue. It
 receives a reservation if its start can be predicted, or if it has waited for a long time. Another gang may use reserved
-nodes if the gang will end before the reservation begins, or if the capacity suffices for both gangs. The reserved
-capacity is the demand of the first waiting gang, minus the capacity that will be free when the reservation begins.
+nodes if it will end before the reservation begins, or if the capacity suffices for both gangs. The reserved capacity is
+the demand of the first waiting gang, minus the capacity that will be free when the reservation begins.
 
-A reservation binds all queues if the queue of its gang is entitled to the resources (`judged`), otherwise only that
+A reservation binds all queues if the queue of its gang is entitled to the resources (`judged`), otherwise only its own
 queue. A queue therefore cannot withhold capacity to which it is not entitled. A reservation of an earlier cycle applies
-from the beginning of the cycle, so that the first gang in order cannot take capacity that has become free. Gangs that
-come before the reservation's gang in the same queue need not respect the reservation.
+from the beginning of the cycle, so that the first gang in order cannot take capacity that has become free. A gang need
+not respect a reservation of its own queue if it comes before the reservation's gang.
 """
 
 from collections.abc import Iterator, Sequence
@@ -46,15 +46,15 @@ from muster.api.muster.reason import NOTHING, Reason
 SEARCHES_A_CYCLE = 4
 """Maximum number of searches for reservations per cycle; each search places a whole gang about a dozen times."""
 MOST_LIVE = 4
-"""Maximum number of reservations, as a multiple of `heads`; this number includes reservations that bind only their own
+"""Maximum number of reservations as a multiple of the setting `heads`, including reservations that bind only their own
 queue."""
 _MODES = get_args(ReservationMode)
 
 
 class HeadReservations:
-    """The reservations of a cycle, while `allocate` processes one gang after another.
+    """The reservations of one cycle, updated while `allocate` processes one gang after another.
 
-    The argument `searched`, with the failed searches for reservations, is passed from cycle to cycle.
+    The argument `searched` contains the failed searches for reservations, and is passed from cycle to cycle.
     """
 
     def __init__(self, session: Session, gangs: Sequence[GangView], searched: ReservationSearches) -> None:
@@ -70,11 +70,13 @@ class HeadReservations:
         self._live: dict[str, Reservation] = {}
         """Maps a queue to its current reservation."""
         self._views: dict[tuple[str, ...], LeftFree | None] = {}
-        """Maps the queues with reservations that a gang must respect to the capacity that the gang must leave free.
+        """Maps a tuple of queues, whose reservations a gang must respect, to the capacity that the gang must leave
+        free.
         """
         self._position: dict[str, int] = {}
         self._asked: set[str] = set()
-        """UIDs of gangs for which a search was due in this cycle; the failed searches of other gangs are forgotten.
+        """UIDs of gangs for which a search for a reservation was due in this cycle. Failed searches of other gangs are
+        forgotten.
         """
         self._load(gangs)
 
@@ -114,12 +116,12 @@ class HeadReservations:
         return self._judged(found)
 
     def _full(self) -> bool:
-        """Return True if `heads` reservations bind all queues, or MOST_LIVE times as many exist in total."""
+        """Return True if `heads` reservations bind all queues, or `MOST_LIVE` times `heads` reservations exist."""
         heads, binding = self._rules.heads, sum(not each.only for each in self._live.values())
         return binding >= heads or len(self._live) >= MOST_LIVE * heads
 
     def mode(self, queue: str) -> ReservationMode:
-        """Return the reservation mode of this queue, which determines the treatment of gangs after the first one."""
+        """Return the queue's reservation mode, which determines how gangs behind its first waiting gang are treated."""
         known = self._session.snapshot.queues.get(queue)
         text = known.metadata.annotations.get(names.RESERVATIONS, "").strip().lower() if known else ""
         return text if text in _MODES else self._rules.mode  # type: ignore[return-value]  # validated before
@@ -138,7 +140,7 @@ class HeadReservations:
         Yields a key of the capacity that the gang must leave free; equal keys mean equal capacity.
 
         A started gang that lacks members may use all free capacity, because its running members make no progress
-        without the missing ones. Independent pods always respect the reservations.
+        without the missing members. Independent pods always respect the reservations.
         """
         reserved = None if gang.started and not growth and not gang.independent else self.left_by(gang)
         self._session.reserved = reserved
@@ -188,7 +190,7 @@ class HeadReservations:
     # -- a gang that waits ------------------------------------------------------------------------------------------
 
     def waits(self, gang: GangView) -> Reason:
-        """Reserve nodes for a gang that does not fit, if it is its queue's first waiting gang; return the reason."""
+        """Reserve nodes for a gang that does not fit if it is its queue's first waiting gang; return why it waits."""
         if gang.queue in self._heads:
             return NOTHING
         self._heads[gang.queue] = gang
@@ -206,12 +208,12 @@ class HeadReservations:
         return self._why(own) if self._session.inputs.names_others else own.why
 
     def stays(self, gang: GangView) -> None:
-        """Keep the queue position of a gang that this cycle skips, so that later gangs still wait behind it."""
+        """Record that this cycle skips a gang, so that later gangs of its queue still wait behind it."""
         self._heads.setdefault(gang.queue, gang)
         self._asked.add(gang.uid)
 
     def _search(self, gang: GangView, known: Reservation | None) -> Reservation | None:
-        """Return a reservation that begins earlier than the known one; None if none exists."""
+        """Return a reservation that begins earlier than the gang's known reservation; None if no such time exists."""
         session = self._session
         search = ReservationSearch(
             session.snapshot.version, session.now, known is not None, patient=not patience_is_over(session, gang)
@@ -239,7 +241,7 @@ class HeadReservations:
         return replace(found, why=self._why(found))
 
     def _judged(self, reservation: Reservation) -> Reservation:
-        """Return a reservation with the queues that it binds now; if changed, its Placement is written again."""
+        """Return a reservation with the queues that it binds now; after a change, its Placement is written again."""
         found = judged(self._session, reservation)
         known = found.gang.placement.status.reserved_at if found.gang.placement else ""
         if found.why.params.get("aside", found.why) == found.suspended and readable_time(known) == found.since:
@@ -247,7 +249,7 @@ class HeadReservations:
         return replace(found, why=self._why(found), written=False)
 
     def close(self) -> None:
-        """Decide Reserve for new or changed reservations, and Unreserve for ended reservations."""
+        """Decide Reserve for new and changed reservations, and Unreserve for reservations that have ended."""
         session = self._session
         session.cycle_reservations = self
         for uid in self._searched.keys() - self._asked:
@@ -263,7 +265,7 @@ class HeadReservations:
                 session.decide(decisions.Reserve(each.gang, each.pod_sets, each.at, each.since, self._why(each)))
 
     def _why(self, reservation: Reservation) -> Reason:
-        """Return the reason for a reservation, with its nodes in natural order."""
+        """Return the reason for a reservation, which lists the reserved nodes in natural order."""
         found, until, snapshot = self._known_releases(), reservation.at or 0.0, self._session.snapshot
         order = snapshot.order[np.isin(snapshot.order, reservation.columns)]
         nodes = [snapshot.name(int(column)) for column in order]
@@ -284,7 +286,7 @@ class HeadReservations:
         return list(self._live.values())
 
     def left_by(self, gang: GangView) -> LeftFree | None:
-        """Return the capacity that this gang must leave free, even if it became first in its queue in this cycle."""
+        """Return the reserved capacity that this gang must leave free, even if it is now first in its queue."""
         if not self._live:
             return None
         view = tuple(queue for queue, each in self._live.items() if self._minds(gang, each))
@@ -310,7 +312,7 @@ class HeadReservations:
         return self._session.now + self._rules.start_s + gang.runtime_s <= reservation.at
 
     def _minds(self, gang: GangView, reservation: Reservation) -> bool:
-        """Return True if the gang must leave the reserved capacity free."""
+        """Return True if the gang must leave the reservation's capacity free."""
         counts = reservation.only in {"", gang.queue}
         return counts and not (self._comes_before(gang, reservation) or self._ends_before(gang, reservation))
 
@@ -327,7 +329,7 @@ def _has_reserved_status(gang: GangView) -> bool:
 
 
 def patience_is_over(session: Session, gang: GangView) -> bool:
-    """Return True if a gang has waited for `patience_s`, and may get a reservation even without a known start time."""
+    """Return True if a gang has waited for `patience_s` and may get a reservation without a known start time."""
     waits = gang.group.status.true_condition("Unschedulable")
     waited_since = readable_time((waits and waits.last_transition_time) or gang.created)
     return waited_since is not None and session.now - waited_since >= session.reservations.patience_s

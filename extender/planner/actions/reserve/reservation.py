@@ -1,4 +1,4 @@
-"""Reservations of nodes for a gang, read from its Placement or newly found, and the queues that must respect them.
+"""Reservations of nodes for a gang, read from its Placement or newly found, and the queues that each reservation binds.
 
 A reservation is found by placing the gang's whole minimum, as in `allocate`, on the capacity that will be free at a
 future time. Free capacity only grows with time, so a binary search finds the earliest time in about a dozen trials.
@@ -6,9 +6,10 @@ Affinity between pods is evaluated for the pods that are running now.
 
 A reservation binds all queues if the queue of its gang is entitled to the resources, otherwise only that queue. A queue
 may reserve its fair share (or its deserved or guaranteed resources, if these are more), minus its current usage. While
-the gang must wait for pods of its own queue, the reservation does not bind other queues, because these cannot shorten
-the wait. Other queues are also exempt, for `patience_s`, if the gang has not started for a long time (`expiry_s`).
-Later gangs of the same queue always leave the reserved capacity free. The module does no I/O and reads no clock.
+the gang must wait for pods of its own queue, the reservation does not bind other queues, because other queues cannot
+shorten the wait. Other queues are also exempt, for `patience_s`, if the gang has not started for a long time
+(`expiry_s`). Later gangs of the same queue always leave the reserved capacity free. The module does no I/O and reads no
+clock.
 """
 
 from collections import Counter
@@ -36,14 +37,15 @@ from muster.api.muster.placement import PodSetPlacement, ranks_of
 from muster.api.muster.reason import NOTHING, Reason, stored
 
 LATER_S = 10.0
-"""Maximum change of the expected start for which the Placement is not written again."""
+"""Maximum change of a reservation's expected start for which the Placement is not written again."""
 SEARCH_INTERVAL_S = 5.0
-"""Minimum time between a failed search and the next search for the same gang, if nodes have changed."""
+"""Minimum time between a failed search for a reservation and the next search for the same gang, if nodes have
+changed."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reservation(ReservedRoom):
-    """Reserved capacity with the gang's slots; the expected beginning `at` is in whole seconds since the epoch."""
+    """Capacity reserved for a gang's slots; the expected beginning `at` is in whole seconds since the epoch."""
 
     gang: GangView
     pod_sets: list[PodSetPlacement]
@@ -51,13 +53,13 @@ class Reservation(ReservedRoom):
     written: bool = False
     """True if the gang's Placement already contains this reservation."""
     suspended: Reason = NOTHING
-    """Reason why the reservation binds only the gang's queue; empty if it binds all queues."""
+    """Reason why the reservation binds only the queue of its gang; empty if the reservation binds all queues."""
     since: float = 0.0
-    """Start of the time for which nodes have been reserved for the gang, in whole seconds since the epoch."""
+    """Time since which nodes have been reserved for the gang, in whole seconds since the epoch."""
 
 
 def as_written(session: Session, gang: GangView, releases: Releases) -> Reservation | None:
-    """Return the reservation in the gang's Placement, with an updated time; None if a node now rejects the gang."""
+    """Return the reservation in the gang's Placement, with its beginning updated; None if a node rejects the gang."""
     placement, snapshot = gang.placement, session.snapshot
     if placement is None or placement.status.phase != "Reserved":
         return None
@@ -87,7 +89,7 @@ def as_written(session: Session, gang: GangView, releases: Releases) -> Reservat
 
 
 def _when(session: Session, recorded: str, predicted: float | None) -> tuple[float | None, bool]:
-    """Return the time when the reservation should begin, and True if the Placement's time is still accurate enough."""
+    """Return when the reservation should begin, and whether the time in the Placement is still accurate enough."""
     before = readable_time(recorded)
     if predicted is None:
         return None, not recorded
@@ -99,7 +101,7 @@ def _when(session: Session, recorded: str, predicted: float | None) -> tuple[flo
 
 
 def left_to(session: Session, reservations: Sequence[Reservation]) -> LeftFree | None:
-    """Return the capacity that must be left free for these reservations."""
+    """Return the capacity that other gangs must leave free for these reservations."""
     if not reservations:
         return None
     columns, amounts = left_free(reservations, session.snapshot.free.shape[0])
@@ -129,7 +131,7 @@ ReservationSearches = dict[str, ReservationSearch]
 
 
 def worth_it(search: ReservationSearch, last: ReservationSearch | None) -> bool:
-    """Return True if a new search may succeed although the last one failed."""
+    """Return True if a new search for a reservation may succeed although the last search failed."""
     if last is None or last.improving != search.improving:
         return True
     changed = (last.version, last.patient) != (search.version, search.patient)
@@ -158,10 +160,10 @@ def earliest(
 
 
 def soonest_empty(session: Session, gang: GangView, taken: Amounts, *, of_others: bool) -> Reservation | None:
-    """Return a reservation without an expected time, preferably on the nodes least used by gangs.
+    """Return a reservation without an expected beginning, preferably on the nodes that gangs use least.
 
-    Returns None if the gang fits nowhere. With `of_others`, only capacity of other queues' gangs is expected to become
-    free.
+    Returns None if the gang fits nowhere. With `of_others`, only capacity that gangs of other queues use is expected to
+    become free.
     """
     snapshot = session.snapshot
     others = (each for each in snapshot.gangs if each.queue != gang.queue)
@@ -186,7 +188,7 @@ def soonest_empty(session: Session, gang: GangView, taken: Amounts, *, of_others
 def _first(count: int, tried: Callable[[int], list[Operation] | None]) -> tuple[int, list[Operation]] | None:
     """Return the lowest number below `count` for which `tried` returns a result, with this result.
 
-    If `tried` returns a result for a number, it must return one for all higher numbers, too.
+    If `tried` returns a result for a number, `tried` must return a result for all higher numbers, too.
     """
     result = tried(count - 1) if count else None
     if result is None:
@@ -203,7 +205,7 @@ def _first(count: int, tried: Callable[[int], list[Operation] | None]) -> tuple[
 
 
 def _trial(session: Session, gang: GangView, free: Amounts) -> list[Operation] | None:
-    """Return the allocations of the gang's minimum if the free capacity were `free`, then restore the session."""
+    """Return the operations that place the gang's minimum on the capacity `free`; restore the session afterwards."""
     snapshot, reserved = session.snapshot, session.reserved
     before, statement = snapshot.free, Statement(session)
     snapshot.free, session.reserved = free, None
@@ -218,7 +220,7 @@ def _trial(session: Session, gang: GangView, free: Amounts) -> list[Operation] |
 
 
 def _too_little(session: Session, ask: Ask) -> bool:
-    """Return True if one of the pod sets does not fit even alone; this cheap check ends most trials that would fail."""
+    """Return True if a pod set does not fit even alone; this cheap check ends most trials that would fail."""
     for pod_set in ask.gang.pod_sets:
         need = ask.minimum[pod_set.name]
         if need and pod_set.cls is not None and not pod_set.mixed:
@@ -229,7 +231,7 @@ def _too_little(session: Session, ask: Ask) -> bool:
 
 
 def _need(session: Session, operations: list[Operation]) -> tuple[NDArray[np.int64], Amounts]:
-    """Return the columns of these slots' nodes, and the resources that the slots need on each node."""
+    """Return the columns of the nodes of these operations, and the resources that the operations take on each node."""
     columns = np.unique(np.array([operation.column for operation in operations], dtype=np.int64))
     need = np.zeros((session.snapshot.free.shape[0], len(columns)), dtype=np.int64)
     for operation in operations:
@@ -256,10 +258,10 @@ def judged(session: Session, reservation: Reservation) -> Reservation:
 
 
 def _since(session: Session, gang: GangView) -> float:
-    """Return the time since when nodes are reserved for the gang.
+    """Return the time since which nodes have been reserved for the gang.
 
-    The time is reset to now once the reservation's maximum duration (`expiry_s`) and the following pause (`patience_s`)
-    are over.
+    The result is the present time once the reservation's maximum duration (`expiry_s`) and the following pause
+    (`patience_s`) are over.
     """
     rules, now = session.reservations, float(floor(session.now))
     known = readable_time(gang.placement.status.reserved_at) if gang.placement else None
@@ -269,7 +271,7 @@ def _since(session: Session, gang: GangView) -> float:
 
 
 def _within_share(session: Session, queue: str, need: Amounts) -> bool:
-    """Return True if the queue may reserve `need`, int64 of shape (resources, nodes); True if no plugin has shares."""
+    """Return True if the queue may reserve `need`, int64 of shape (resources, nodes), or no plugin has shares."""
     hooks = session.hooks
     fair, used = hooks.get_queue_fair_share.call(queue), hooks.get_queue_allocated_resources.call(queue)
     if fair is None or used is None:
@@ -281,7 +283,7 @@ def _within_share(session: Session, queue: str, need: Amounts) -> bool:
 
 
 def _waits_for_its_own(session: Session, reservation: Reservation) -> bool:
-    """Return True if a node of the reservation cannot hold the gang together with the usage of the gang's queue."""
+    """Return True if the gang does not fit on a reserved node alongside the pods of the gang's own queue."""
     columns, snapshot = reservation.columns, session.snapshot
     own = used_by_queue(snapshot, reservation.gang.queue)[:, columns]
     return bool((reservation.need > snapshot.allocatable[:, columns] - own)[np.nonzero(reservation.need)].any())
