@@ -95,7 +95,7 @@ SENTENCES: Mapping[str, tuple[str, ...]] = {
         f"up to the same maximum, plus {COUNTS[int(notices.LATE_S / 60)]} minute.",
         f"or {n(DEFAULT_GRACE_S)} s, whichever is longer",
         f"was not moved or repaired in the last {n(disturb.MOVE_REST_S / 60)} minutes",
-        f"it is not repeated for {n(attempts.RETRY_S)} s, or until a relevant change",
+        f"it is repeated only after a relevant change, or in the next period of {n(attempts.RETRY_S)} s",
     ),
     "autoscaling.md": (
         f"default {n(preferences.DEFAULT_TIMEOUT_S / 60)} minutes |",
