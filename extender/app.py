@@ -5,8 +5,8 @@ coroutine, because it waits for the other members of a gang and for the API serv
 
 Calls over TLS need a client certificate. Plain HTTP is served on loopback only. Processes on the same machine may call
 the extender without a certificate, but web pages in a local browser must not. A web page can send forms and plain text
-to any address, and can reach loopback under its own host name (DNS rebinding). However, a web page cannot send JSON to
-another site without a preflight request, and cannot set the headers `Host` and `Origin`.
+to any address, and can reach loopback under the page's own host name (DNS rebinding). However, a web page cannot send
+JSON to another site without a preflight request, and cannot set the headers `Host` and `Origin`.
 """
 
 import asyncio
@@ -53,8 +53,8 @@ class ExtenderVerbs(NamedTuple):
 def create_app(verbs: ExtenderVerbs, pages: Pages, *, authenticated: bool = False) -> ASGIApp:
     """Create the ASGI app with the four verbs and the pages of plugins; if `authenticated`, clients need a certificate.
 
-    A verb always answers with status 200 and reports errors in the body, because kube-scheduler ignores the body of any
-    other status.
+    A verb always answers with HTTP status 200 and reports errors in the body, because kube-scheduler ignores the body
+    of any other status.
     """
     answers = {
         "/filter": _verb("filter", DECODE_ARGS, verbs.filter, lambda why: api.ExtenderFilterResult(error=why)),
@@ -70,7 +70,7 @@ Answer = Callable[[bytes], Awaitable[bytes]]
 
 
 class _WithPod(api.ExtenderWire):
-    """Arguments of the calls of all verbs, with the pod as undecoded JSON."""
+    """Arguments of a call of any verb, with the pod as undecoded JSON."""
 
     pod: msgspec.Raw = msgspec.Raw()
 
@@ -96,7 +96,7 @@ def _verb(
 
 
 async def _short(body: bytes) -> bytes:
-    """Return the body of a long call without the pod's unused fields, because decoding them takes too long.
+    """Return the body of a call; remove the pod's unused fields from a long body, because their decoding is slow.
 
     Raises msgspec.DecodeError if the body is not a verb's call.
     """
@@ -110,10 +110,10 @@ async def _short(body: bytes) -> bytes:
 
 
 class _Calls:
-    """Server of the verbs, which passes other paths to `others` and rejects requests that kube-scheduler cannot send.
+    """ASGI server of the verbs: passes requests for other paths to `others`, and rejects those not from kube-scheduler.
 
-    kube-scheduler sends two calls per pod, and Starlette's layers would increase the extender's cost per pod by a
-    tenth. Callers that are `authenticated` may use any host name.
+    The class serves the verbs without Starlette, whose layers would increase the extender's CPU time per pod by a
+    tenth. If `authenticated` is true, callers may use any host name in the header `Host`.
     """
 
     def __init__(self, answers: Mapping[str, Answer], others: ASGIApp, *, authenticated: bool) -> None:

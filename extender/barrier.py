@@ -1,18 +1,18 @@
-"""The barrier for bind calls: the members of a gang wait for each other, then all are bound.
+"""The barrier for bind calls: the members of a gang wait for each other, and are then all bound.
 
-kube-scheduler places pods one by one, and a binding cannot be undone. If each member were bound when its call arrives,
-a gang would stay partly placed when kube-scheduler, which checks more rules than the planner, rejects the last member.
-Therefore all calls of a gang are answered together, once enough members have arrived. Before the call for a member,
-kube-scheduler has checked the member's node with all its plugins, and has reserved the member's resources. Once enough
-calls are held, the gang can therefore certainly start.
+kube-scheduler places pods one by one, and a binding cannot be undone. Suppose that each member were bound when its bind
+call arrives. A gang would then stay partially bound if kube-scheduler, which checks more rules than the planner,
+rejected the last member. Therefore all bind calls of a gang are answered together, once enough members have arrived.
+Before the bind call for a member, kube-scheduler has checked the member's node with all its plugins, and has reserved
+the member's resources. Once the bind calls of enough members are held, the gang can therefore certainly start.
 
-Because the planner has already chosen the nodes, members arrive shortly after each other. The timeout starts with the
-first arrival and is short, because held calls occupy capacity. Each member that arrives extends the timeout, because
-thousands of members need more time.
+Because the planner has already chosen the nodes, the bind calls of a gang's members arrive shortly after each other.
+The barrier's timeout starts with the first call and is short, because held calls occupy capacity. Each call that
+arrives extends the timeout, because thousands of members need more time.
 
-A *meeting* contains the calls of one gang and one epoch, because members pinned by different placements do not start
-together. A meeting ends once, with one outcome for all its calls; the next call opens another meeting. All code of the
-module runs on the event loop.
+A *meeting* consists of the bind calls of one gang and one epoch, because members pinned by different placements do not
+start together. A meeting ends once, with one outcome for all its calls; the gang's next call opens another meeting. All
+code of this module runs on the event loop.
 """
 
 import asyncio
@@ -35,13 +35,13 @@ WAIT = Histogram(
 )
 
 MEMBER_S = 0.05
-"""Time added to the timeout for each arrived member.
+"""Time in seconds that each arrived member adds to the barrier's timeout.
 
 Without the added time, a gang of a thousand pods would never start with a busy API server, because kube-scheduler then
 binds only twenty pods per second.
 """
 LONGEST_S = 290.0
-"""Longest timeout, because kube-scheduler abandons a bind call after 300 s (`httpTimeout`)."""
+"""Longest timeout of the barrier in seconds; kube-scheduler abandons a bind call after 300 s (`httpTimeout`)."""
 
 
 class MeetingOutcome(Enum):
@@ -57,12 +57,12 @@ from_zero(OUTCOMES, (outcome.name.lower() for outcome in MeetingOutcome))
 
 @dataclass(slots=True)
 class _Meeting:
-    """The held bind calls of one gang and epoch; `arrived` maps each slot to the UID of its last pod."""
+    """The held bind calls of one gang and epoch; `arrived` maps each slot to the UID of the slot's last pod."""
 
     opened_at: float
     arrived: dict[Slot, str] = field(default_factory=dict)
     calls: Counts[tuple[Slot, str]] = field(default_factory=Counts)
-    """Maps a slot and the UID of its pod to the number of held calls for that pod."""
+    """Maps a slot and a pod's UID to the number of held calls for this pod."""
     outcome: MeetingOutcome | None = None
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     timer: asyncio.TimerHandle | None = None
@@ -71,7 +71,7 @@ class _Meeting:
 class Barrier:
     """The barrier at which the bind calls of each gang wait for one another.
 
-    The timeout `timeout_s` of a gang starts with its first bind call.
+    A gang's timeout, initially `timeout_s`, starts with the gang's first bind call.
     """
 
     def __init__(self, *, timeout_s: float, monotonic_s: Callable[[], float]) -> None:
@@ -89,10 +89,11 @@ class Barrier:
         pod_uid: str = "",
         on_arrival: Callable[[], None] = lambda: None,
     ) -> MeetingOutcome:
-        """Call `on_arrival`, then wait until the held members (slots by pod UID) satisfy `enough`, or until a timeout.
+        """Call `on_arrival`, then wait until `enough` returns True for the held members, or until the timeout.
 
-        If several pods arrive for the same slot, the last pod keeps the slot, and the others get CANCELLED. A member's
-        call that ends with an exception no longer counts as held.
+        The argument of `enough` maps the slot of each held member to the UID of its pod. If several pods arrive for the
+        same slot, the last pod keeps the slot, and the other pods get the outcome CANCELLED. If a member's call ends
+        with an exception, the member no longer counts as held.
         """
         key = (gang_uid, epoch)
         meeting = self._arrive(key, slot, pod_uid)
@@ -111,7 +112,7 @@ class Barrier:
                 del meeting.arrived[slot]
 
     def cancel(self, gang_uid: str, epoch: int | None = None) -> None:
-        """End the meetings of a gang, for one epoch or all, after its placement has ended or a member is gone."""
+        """End the meetings of a gang, for one epoch or all, after the gang's placement has ended or lost a member."""
         for key in [key for key in self._meetings if key[0] == gang_uid and epoch in {None, key[1]}]:
             self._end(key, self._meetings[key], MeetingOutcome.CANCELLED)
 
@@ -121,11 +122,11 @@ class Barrier:
             self.cancel(gang_uid, epoch)
 
     def arrived(self) -> dict[str, frozenset[Slot]]:
-        """Return the slots of the held members, by the UID of their gang."""
+        """Return a mapping from a gang's UID to the slots of the members whose bind calls are held."""
         return {uid: frozenset(meeting.arrived) for (uid, _), meeting in self._meetings.items()}
 
     def waiting(self) -> int:
-        """Return the total number of held calls."""
+        """Return the total number of held bind calls."""
         return sum(meeting.calls.total() for meeting in self._meetings.values())
 
     def _arrive(self, key: tuple[str, int], slot: Slot, pod_uid: str) -> _Meeting:
@@ -142,7 +143,7 @@ class Barrier:
         meeting.timer = loop.call_later(after_s, self._check_deadline, key, meeting)
 
     def _check_deadline(self, key: tuple[str, int], meeting: _Meeting) -> None:
-        """End a meeting after its timeout.
+        """End a meeting if its timeout has passed; otherwise check again later.
 
         All members of a meeting share one timer, which is restarted when the timeout grows.
         """

@@ -1,4 +1,4 @@
-"""Reports about the usage budgets of queues: metrics, and an event at each threshold."""
+"""Reports about the usage budgets of queues: metrics, and an Event at each threshold."""
 
 from collections.abc import Callable
 from math import inf
@@ -25,18 +25,19 @@ KNOWN: Final = Gauge(
     "muster_queue_budget_known", "1 while the usage for a queue's budget is known and up to date, else 0", ["queue"]
 )
 NEAR: Final = 0.8
-"""Used fraction of a budget from which a warning is sent."""
+"""Fraction of a budget from whose use on a warning Event is sent."""
 EVERY_S: Final = 5.0
 _UNKNOWN_AFTER_S: Final = 60.0
-"""Time after the start of the extender before a warning that the usage is unknown."""
+"""Time in seconds after the extender's start before a warning Event reports that the usage is unknown."""
 
 LATE_S: Final = 600.0
-"""Time within which the history recorder must publish that members have started or ended; usually it takes only
-seconds."""
+"""Time in seconds within which the history recorder must publish that members have started or ended. Usually, the
+recorder publishes within a few seconds.
+"""
 
 
 class BudgetReporter:
-    """Reporter of usage budgets.
+    """Reporter of the usage of queues' budgets.
 
     The reporter remembers its last report about each queue, and reports each threshold only once.
     """
@@ -50,17 +51,17 @@ class BudgetReporter:
         """Maps a queue to the reason of the last Event about the queue."""
         self._ratios, self._known = Series(RATIO), Series(KNOWN)
         self._held: frozenset[tuple[str, int]] = frozenset()
-        """UIDs of the gangs that had members on nodes at the last report, with the number of these members."""
+        """UID of each gang with members on nodes at the last report, and the number of its members on nodes."""
         self._held_before = False
         """True after the first report."""
         self._changed: float | None = None
-        """Time of the first change that is missing in the known usage; None without such a change."""
+        """Time of the first change that the published usage does not contain yet; None if it contains all changes."""
 
     def believed(self, usage: PublishedUsage | None) -> PublishedUsage | None:
-        """Return the published usage; None if its writer seems to be down.
+        """Return the published usage of queues; None if the history recorder, which writes the usage, seems to be down.
 
-        The writer seems to be down if the usage has lacked a recent change for too long. The age of the last write is
-        no evidence, because the usage is written only after changes.
+        The recorder seems to be down if the published usage has lacked a known change for too long. The age of the last
+        write does not show this, because the recorder writes only after changes.
         """
         if self._changed is not None:  # because the clock may have been set back
             self._changed = min(self._changed, self._wall_s())
@@ -76,7 +77,7 @@ class BudgetReporter:
         self._held, self._held_before = held, True
 
     def report(self, session: Session) -> None:
-        """Report the budgets, unless the last report was only a short time ago."""
+        """Report the used part of all budgets, unless the last report was only a short time ago."""
         now = self._wall_s()
         if 0 <= self._next - now <= EVERY_S:
             return
@@ -112,7 +113,7 @@ class BudgetReporter:
 
 
 def step(state: BudgetUsage) -> tuple[str, UsageBudget | None]:
-    """Return the reason of the Event to send, and the most used budget; the reason is empty below 80 % usage."""
+    """Return the reason of the Event to send, and the most used budget; below 80 % usage, the reason is empty."""
     budget = max(state.ratios, key=lambda each: state.ratios[each], default=None)
     ratio = 0.0 if budget is None else state.ratios[budget]
     if ratio >= 1:

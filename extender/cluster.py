@@ -1,8 +1,8 @@
-"""The live state on one event loop, and the reflectors that update it.
+"""The planner's live state of the cluster, kept on one event loop, and the reflectors that update the state.
 
-Verbs, watches and timers run on the event loop. Only the loop changes and reads the state, so the state needs no locks.
-The planner and its writers run in threads; for these threads, `ask` runs a function on the loop, between two other
-callbacks.
+Verbs, watches and timers run on the event loop. Only callbacks of this loop change and read the state, so the state
+needs no locks. The planner and its writers run in threads; on behalf of a thread, `ask` runs a function on the loop,
+between two other callbacks.
 """
 
 import asyncio
@@ -42,16 +42,19 @@ from muster.process import memory
 
 T = TypeVar("T")
 ANSWER_S = 30.0
-"""Timeout of a thread that waits for a result from the loop; only a loop that has ended takes longer."""
+"""Maximum time in seconds that a thread waits for a result from the event loop; only a loop that has ended takes
+longer.
+"""
 MAX_DELAY_S = 5.0
-"""Longest interval between two attempts to reach an API server that does not respond; short, because gangs wait.
+"""Longest interval in seconds between two attempts to reach an API server that does not respond. The interval is short
+because gangs wait.
 """
 _USUAL_JOB_BYTES = 16 * 1024
 COMPARISONS = 1_000
-"""Number of pods that one callback compares with new queries, in about a millisecond."""
+"""Number of pods that one callback compares with new affinity queries, in about a millisecond."""
 SLICE_COMPARISONS = 1_500
 SLICE_S = 0.002
-"""Duration of one slice of comparisons, and of the following pause."""
+"""Duration in seconds of one slice of comparisons, and of the pause after the slice."""
 _POLL_S = 0.02
 _NO_META, _NO_SPEC, _NO_STATUS = ObjectMeta(), core.PodSpec(), core.PodStatus()
 
@@ -59,18 +62,20 @@ log = structlog.get_logger()
 
 
 class Live:
-    """The live state on its event loop, with the calls that wait for a condition; `wake` requests a planning cycle.
+    """The planner's live state on an event loop, with the calls that wait for a condition of the state.
 
-    Before `run_here`, the state belongs to the caller's thread.
+    Before the call of `run_here`, the state belongs to the caller's thread. `wake` requests a planning cycle.
     """
 
     def __init__(self, state: PlannerState, *, wake: Callable[[str | None], None]) -> None:
         self.state = state
-        """The state, for callbacks of the loop only; other threads use `ask`."""
+        """The planner's state, for callbacks of the event loop only; other threads use `ask`."""
         self.wake = wake
-        """Requests a cycle because of a change in a namespace, or of an own write (None), from any thread."""
+        """Requests a cycle because of a change in the given namespace, or of a write by the extender itself (None). Any
+        thread may call this function.
+        """
         self._waiting: dict[asyncio.Event, None] = {}
-        """Events of waiting calls in order of arrival, which is also the order in which the calls are woken."""
+        """The asyncio events of waiting calls in order of arrival; the calls are woken in the same order."""
         self._loop: asyncio.AbstractEventLoop | None = None
 
     @property
@@ -79,7 +84,7 @@ class Live:
         return True
 
     def run_here(self) -> None:
-        """Move the state to the running loop."""
+        """Move the state to the running event loop."""
         self._loop = asyncio.get_running_loop()
 
     def ask(self, question: Callable[[PlannerState], T]) -> T:
@@ -96,13 +101,16 @@ class Live:
         return answer.result(ANSWER_S)
 
     def change(self, change: Callable[[PlannerState], bool | None]) -> None:
-        """Apply an own write to the state, wake the waiting calls and, unless the result is False, the planner."""
+        """Apply the extender's own write to the state; wake waiting calls.
+
+        The planner is woken, too, unless `change` returns False.
+        """
         self.ask(lambda state: self.changed(None, change(state)))
 
     def changed(self, namespace: str | None, matters: bool | None) -> None:  # noqa: FBT001 - result of an `on_*` method
-        """Wake the waiting calls after a change and, unless `matters` is False, the planner.
+        """Wake the waiting calls after a change of the state and, unless `matters` is False, the planner.
 
-        Call this method on the loop.
+        Call this method on the event loop.
         """
         if self._waiting:
             for changed in self._waiting:
@@ -131,12 +139,12 @@ class Live:
 
 
 def name_only(pod: core.Pod) -> core.Pod:
-    """Return the pod without the fields of which the state has its own copy; a complete pod takes 15 KiB."""
+    """Return the pod without the fields that the state copies; a complete pod takes 15 KiB of memory."""
     return core.Pod(metadata=_name_of(pod.metadata), spec=_NO_SPEC, status=_NO_STATUS)
 
 
 def _identity(kind: type[T], obj: Any) -> T:
-    """Return an object with only its name; the state has its own copy of other fields, which may be a megabyte."""
+    """Return an object with only its name, because the state has copies of the other fields that it needs."""
     return kind(metadata=_name_of(obj.metadata))  # type: ignore[call-arg]  # all kinds of objects have metadata
 
 
@@ -146,13 +154,13 @@ def _name_of(meta: ObjectMeta) -> ObjectMeta:
 
 
 def _planned_weight_of(job: Job) -> int:
-    """Return the size of a Job's fields that the state keeps, or, for a usual Job, the total size, which is faster."""
+    """Return the size in bytes of the fields that the state keeps of a Job, or of all fields of a small Job."""
     whole = weight_of(job)
     return whole if whole <= _USUAL_JOB_BYTES else weight_of(planned_job(job))
 
 
 def _budget_of(fed: Fed) -> MemoryLimit[Any] | None:
-    """Return the memory limit for a kind that tenants create."""
+    """Return the memory limit for the objects of a kind; None for a kind that tenants do not create."""
     weigh = _planned_weight_of if fed.resource is JOBS else weight_of
     return MemoryLimit(fed.resource, weigh) if fed.limited else None
 
@@ -169,11 +177,11 @@ _KEEP: dict[Resource[Any], Callable[[Any], Any]] = {
     core.PODS: name_only,
     **{kind: partial(_identity, kind.type) for kind in (JOBS, RESOURCE_CLAIMS, CLAIM_TEMPLATES)},
 }
-"""Maps a kind to the function that removes fields of which the state has its own copy."""
+"""Maps a kind to the function that removes the fields of its objects that the state copies."""
 
 
 class LiveCluster(Live):
-    """The live state and the reflectors that update it."""
+    """The planner's live state, and the reflectors that update the state from the API server's watches."""
 
     def __init__(
         self,
@@ -184,13 +192,15 @@ class LiveCluster(Live):
         rules: FaultRules = DEFAULT_RULES,
         hook: RecordingHook | None = None,
     ) -> None:
-        """Create the caches for the objects of a node pool; a `hook` records all changes of the state."""
+        """Create the caches for the objects of a node pool; a given `hook` records all changes of the state."""
         make = hook.state if hook is not None else PlannerState
         super().__init__(make(COMPARISONS, self._compare_on, pool=pool, rules=rules), wake=wake)
         self._hook = hook
         self._comparing = False
         self._first: frozenset[Mark] | None = None
-        """The queries that had not been compared with pods when the caches were first filled; None before that time."""
+        """The affinity queries that had not been compared with pods when the caches were first filled; None before that
+        time.
+        """
         on_node_change = next(self._handler_of(fed) for fed in FEED if fed.resource is core.NODES)
         self._pool = PoolFeed(client, self.state, on_node_change, random.random)
         self._reflectors = {fed.resource: self._watch(client, fed) for fed in FEED}
@@ -208,7 +218,7 @@ class LiveCluster(Live):
         return self._synced
 
     def not_ready(self) -> str | None:
-        """Return a sentence about a kind that has not been read yet or can no longer be read, if any."""
+        """Return a sentence about a kind that was not read yet or is no longer readable, if there is one."""
         unread = not_ready({_called(resource): each for resource, each in self._reflectors.items()})
         if unread or self.synced:
             return unread
@@ -227,7 +237,7 @@ class LiveCluster(Live):
     def start(self) -> None:
         """Start the reflectors. The reflector for pods starts last, because nodes and gangs determine the pool's pods.
 
-        Call this method on the loop.
+        Call this method on the event loop.
         """
         self.run_here()
         for resource, reflector in self._reflectors.items():
@@ -252,7 +262,7 @@ class LiveCluster(Live):
             reflector.stop()
 
     def _compare_on(self) -> None:
-        """Compare new queries with pods in slices of a few milliseconds, with equally long pauses for other work."""
+        """Compare new affinity queries with pods, in slices of 2 ms with equally long pauses for other work."""
         if not self._comparing:
             self._comparing = True
             asyncio.get_running_loop().call_later(SLICE_S, self._compare)

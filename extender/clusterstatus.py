@@ -1,8 +1,9 @@
 """Writers of statuses: shares and usage of Queues, and members and problems of HyperNodes.
 
-The extender writes these statuses, because the planner computes their content anyway; the controller would have to
-watch all nodes. The controller writes the other fields of the Queue status (state, counts, allocated). Extender and
-controller use merge patches that contain only their own fields.
+The extender writes the statuses of Queues and HyperNodes, because the planner computes their content anyway. The
+controller would have to watch all nodes to compute this content. The controller writes the other fields of the Queue
+status (state, counts, allocated). Extender and controller write a Queue's status with merge patches, each with only the
+writer's own fields.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,16 +34,19 @@ from muster.api.volcano import scheduling, topology
 from muster.resources.vector import Vector, to_quantities
 
 log = structlog.get_logger()
-INVALID = Gauge("muster_hypernodes_invalid", "HyperNodes with an unusable part; the condition of each gives the reason")
+INVALID = Gauge(
+    "muster_hypernodes_invalid", "HyperNodes with an unusable part; the condition of each HyperNode gives the reason"
+)
 SHARES_EVERY_S = 5.0
 USAGE_EVERY_S = 60.0
 EVERY_S = 2.0
 AGAIN_S = 600.0
-"""Time after which the status of a HyperNode is written again if another controller has changed the status."""
+"""Time in seconds after which the status of a HyperNode is written again if another controller has changed the status.
+"""
 MAX_AT_ONCE = 100
-"""Maximum number of objects of a kind that are written in one cycle; further objects follow in later cycles."""
+"""Maximum number of objects of one kind whose statuses are written in one cycle; later cycles write the others."""
 MAX_LOGGED = 20
-"""Maximum number of problems that are logged at once."""
+"""Maximum number of HyperNodes' problems that are logged at once."""
 MAX_RESOURCES = 64
 """Maximum number of node resources that are written into the status of the root queue; clusters have about ten."""
 MESSAGE_CHARS = 4_096
@@ -51,14 +55,14 @@ VALID = "Valid"
 
 
 class QueueStatusWriter(Writer):
-    """Writer of Queue statuses: shares every few seconds, usage once a minute."""
+    """Writer of Queue statuses, which writes shares every few seconds and usage once a minute."""
 
     def __init__(self, context: WriteContext) -> None:
         super().__init__(context)
         self._next = -inf
 
     def write(self, session: Session) -> None:
-        """Write the statuses that have changed, if the interval since the last write is over."""
+        """Write the statuses that have changed, unless the last write was only a short time ago."""
         now = self._wall_s()
         if self._monotonic_s() < self._next:
             return
@@ -121,9 +125,10 @@ def queue_difference(
 
 
 def largest_difference(root: scheduling.Queue, snapshot: Snapshot) -> dict[str, object]:
-    """Return the merge patch with the largest amounts on a node, so that admission can find pods that fit no node.
+    """Return the merge patch with the largest amount of each resource on a node.
 
-    The patch is empty without nodes or with too many resources. Claimed devices are not included.
+    From these amounts, admission finds pods that fit on no node. The patch is empty without nodes or with too many
+    resources. Claimed devices are not included.
     """
     most = snapshot.allocatable.max(axis=1, initial=0)
     found = dict.fromkeys(snapshot.claimed_resources, 0)
@@ -134,12 +139,12 @@ def largest_difference(root: scheduling.Queue, snapshot: Snapshot) -> dict[str, 
 
 
 def _replaced(known: Mapping[str, object], wanted: Vector) -> dict[str, str | None]:
-    """Return a merge patch that sets the wanted resources and removes all other known resources."""
+    """Return a merge patch that sets the amounts of the wanted resources and removes all other known resources."""
     return dict.fromkeys(known, None) | dict(to_quantities(wanted))
 
 
 def first_refusals(session: Session) -> dict[str, str]:
-    """Return the reason why the first waiting gang of each queue waits."""
+    """Return a mapping from each queue to the reason why the queue's first waiting gang waits."""
     waits = {each.gang.key: each for each in session.decided(decisions.Unschedulable)}
     result: dict[str, str] = {}
     for each in waits.values():
@@ -159,7 +164,7 @@ class HyperNodeStatusWriter(Writer):
         self._logged: frozenset[tuple[str, HyperNodeProblem]] = frozenset()
 
     def write(self, session: Session) -> None:
-        """Write the statuses that have changed, if the interval since the last write is over."""
+        """Write the statuses that have changed, unless the last write was only a short time ago."""
         now, at = self._wall_s(), self._monotonic_s()
         snapshot = session.snapshot
         hyper_nodes = {
@@ -206,7 +211,10 @@ class HyperNodeStatusWriter(Writer):
 def hyper_node_difference(
     hyper_node: topology.HyperNode, count: int, problems: Sequence[HyperNodeProblem], now: float
 ) -> dict[str, Any]:
-    """Return the merge patch for the status, with other writers' conditions unchanged; empty if nothing has changed."""
+    """Return the merge patch for a HyperNode's status; empty if nothing has changed.
+
+    The conditions of other writers stay unchanged.
+    """
     patch: dict[str, Any] = {}
     if hyper_node.status.node_count != count:
         patch["nodeCount"] = count
@@ -222,7 +230,7 @@ def hyper_node_difference(
 def _condition(
     known: Condition | None, problems: Sequence[HyperNodeProblem], generation: int, now: float
 ) -> Condition | None:
-    """Return the condition to write; None if no write is needed."""
+    """Return the condition for the HyperNode's status; None if the status need not change."""
     if not problems and (known is None or known.status == "True"):
         return None
     status, reason = ("False", problems[0].reason) if problems else ("True", "Resolved")

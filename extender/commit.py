@@ -1,8 +1,8 @@
-"""Writer of a cycle's decisions, in order; `extender.placements` writes the decisions about placements.
+"""Writer of a planning cycle's decisions, in order; `extender.placements` writes the decisions about placements.
 
 A placement is written before any other write that depends on it. A PodGroup becomes Inqueue only after its placement
-exists, so that its pods can be pinned when they are created. Each confirmed write is applied to the local state at
-once. A failed write is logged, and a later cycle decides again.
+exists, so that its pods can be pinned when they are created. Each write that the API server confirms is applied to the
+local state at once. A failed write is logged, and a later cycle makes the decision again.
 """
 
 from collections.abc import Callable, Mapping
@@ -35,7 +35,7 @@ from muster.kube.events import EventWriter
 
 
 class Committer:
-    """Writer of placements, statuses, gate removals and evictions, as long as this replica leads (`active`)."""
+    """Writer of placements, statuses, gate removals and evictions; writes only while this replica leads (`active`)."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class Committer:
         wall_s: Callable[[], float],
         monotonic_s: Callable[[], float] | None = None,
     ) -> None:
-        """Create the writers; a simulation may omit `monotonic_s`, because its time never jumps back."""
+        """Create the writers; a simulation may omit `monotonic_s`, because simulated time never jumps back."""
         monotonic_s = monotonic_s or wall_s
         self._client = client
         self._cluster = cluster
@@ -62,7 +62,7 @@ class Committer:
         self.publish: Callable[[Session], None] = lambda _: None
         """Function that is called at the end of a cycle to publish the planner's inputs."""
         self.keep_failures: Callable[[], None] = lambda: None
-        """Function that is called when a gang begins to avoid nodes on which its members failed."""
+        """Function that is called when a gang begins to avoid nodes on which members of the gang failed."""
         self.recall_failures: Callable[[], None] = lambda: None
         """Function that is called when this replica begins to lead."""
         self.scaling = Scaling(context)
@@ -73,7 +73,7 @@ class Committer:
         self.repairs = Repairs(context, self._notices)
 
     def carry_out(self, session: Session) -> None:
-        """Write all decisions of this cycle; return when the API server has responded to placements and evictions."""
+        """Write all decisions of this cycle; wait until all placements and evictions are confirmed or refused."""
         writes, placements, decided = self.writes, self._placements, session.decided
         writes.all("placement", partial(placements.close, session), decided(decisions.ClosePlacement))
         avoids = decided(decisions.Avoid)
@@ -119,7 +119,7 @@ class Committer:
         self.writes.start(Lane.WORDS, what, pod.uid, write, namespace=pod.namespace)
 
     def _release(self, pod: PodRecord, node: str, epoch: int, consumed: Mapping[str, str]) -> None:
-        """Pin a pod to its node and remove its gate; `consumed` is the provisioned request that the pod's gang uses."""
+        """Pin a pod to its node and remove its gate; `consumed` has annotations about a ProvisioningRequest."""
         annotations = {names.EPOCH: str(epoch), **consumed}
         if pod.slot and (pod.slot.pod_set == DEFAULT_POD_SET or pod.task):
             annotations[names.MEMBER_INDEX] = str(pod.slot.rank)
@@ -135,5 +135,5 @@ class Committer:
         self._cluster.ask(lambda state: state.on_pod_written(new))
 
     def stop(self) -> None:
-        """Stop the writers; the next leader decides again about unsent writes."""
+        """Stop the writers; the planner of the next leader decides again about writes that were not sent."""
         self.writes.stop()

@@ -2,8 +2,8 @@
 
 The text is read and compared every second. A change of a mounted ConfigMap replaces a symbolic link above the file, so
 the file's size and time may stay the same. A valid configuration takes effect with the next cycle. An invalid
-configuration has no effect: the previous configuration stays in use. The log, a metric and an Event report the error
-once.
+configuration has no effect: the previous configuration stays in use. The log, a metric and an Event report the errors
+of an invalid configuration once.
 """
 
 import threading
@@ -34,10 +34,10 @@ INTERVAL_S = 1.0
 
 
 class ConfigFile:
-    """The configuration file, and its last valid content; without a file, the default configuration."""
+    """The configuration file and its last valid content, or, if there is no file, the default configuration."""
 
     def __init__(self, file: Path | None) -> None:
-        """Read the file for the first time. Raises ValueError with all errors in the text."""
+        """Read the file for the first time. Raises ValueError, whose message contains all errors in the text."""
         self._file = file
         self._seen = self._read_file()
         report = _report_of_text(*self._seen)
@@ -45,7 +45,7 @@ class ConfigFile:
             raise ValueError(f"{file}: {'; '.join(report.errors)}")
         self.current = parse(self._seen[0])
         self.last_report = (self._seen[0], self._seen[0], "")
-        """The text in use, the text that was read last, and the reason if this text was rejected."""
+        """The text in use, the text that was read last, and the reason if the last text was rejected."""
         self._report(report)
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="config-file", daemon=True)
@@ -57,7 +57,7 @@ class ConfigFile:
         self._use, self._refuse = use, refuse
 
     def start(self) -> None:
-        """Start checking the file, if one is set, every second."""
+        """Start a thread that checks the file every second, if a file is set."""
         if self._file is not None:
             self._thread.start()
 
@@ -89,7 +89,7 @@ class ConfigFile:
         self._use(self.current)
 
     def _report(self, report: ConfigurationReport) -> None:
-        """Log the report about a newly used configuration, except the default configuration."""
+        """Log the report about a configuration that has just taken effect, unless it is the default configuration."""
         if self._file is None:
             return
         CURRENT.set(1)

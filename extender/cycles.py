@@ -1,8 +1,9 @@
-"""The planner thread, which runs a cycle after every burst of changes, as long as this replica leads.
+"""The planner thread, which runs a planning cycle after every burst of changes, as long as this replica leads.
 
-The loop copies the live state; the planner thread decides on the copy; the committer writes the decisions. Each write
-names the version of the object or the epoch of the placement, so the API server rejects a write if the object has
-changed. After a rejected write, the planner decides again, because the change of the object also wakes the planner.
+The event loop copies the live state; the planner thread makes decisions on the copy; the committer writes the
+decisions. Each write names the version of the object or the epoch of the placement, so the API server rejects a write
+to an object that has changed in the meantime. After a rejected write, the planner decides again, because the object's
+change also wakes the planner.
 """
 
 import threading
@@ -41,7 +42,7 @@ SUSPECT = Gauge("muster_suspect_nodes", "Nodes that get no new pods because a co
 FAILED_CYCLES = Counter("muster_cycles_failed_total", "Planning cycles that ended with an exception")
 
 DEBOUNCE_S = 0.005
-"""Delay between the first change and the cycle, because the pods of a gang are created one after another."""
+"""Delay in seconds between the first change and the cycle, because the pods of a gang are created one after another."""
 REST = 10.0
 """Length of the planner's pause after a cycle, as a multiple of the cycle's CPU time.
 
@@ -50,7 +51,8 @@ nodes and a pause of only twice the cycle's time, cycles that changed nothing us
 time.
 """
 MAX_REST_S = 0.1
-"""Maximum pause in seconds, except after a longer cycle, when the pause is as long as the cycle."""
+"""Maximum pause in seconds after a cycle; after a cycle that takes longer than this, the pause is as long as the cycle.
+"""
 BURST_S = 0.3
 """CPU time in seconds that cycles for a namespace may use without a pause, after a quiet period of the namespace.
 
@@ -65,31 +67,34 @@ IDLE = 10.0
 class Pauses:
     """The pauses between cycles, and the namespaces whose changes end a pause.
 
-    A change ends the pause as long as its namespace has used less than `BURST_S`, so that a namespace with many changes
-    does not delay the gangs of the others. One half of a cycle's CPU time is charged to the namespaces whose objects
-    have changed, in proportion to their changes. The other half is charged to the namespaces of the waiting gangs,
-    because each of them makes cycles longer. The charges of all namespaces together fall at the rate that the pauses
-    leave.
+    A change ends the pause if its namespace has used less CPU time than `BURST_S`. So a namespace with many changes
+    does not delay the gangs of other namespaces. One half of a cycle's CPU time is charged to the namespaces whose
+    objects have changed, in proportion to their changes. The other half is charged to the namespaces of the waiting
+    gangs, because each of them makes cycles longer. All charges together fall by 1/(1 + `REST`) of the time that
+    passes.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._changes: dict[str, int] = {}
-        """Changes since the last cycle by namespace; objects without a namespace count as one more."""
+        """Maps a namespace to the number of changes since the last cycle; objects without a namespace are counted
+        together.
+        """
         self._used_s: dict[str, float] = {}
-        """CPU time charged to a namespace; namespaces without a charge are omitted, so that the table stays small."""
+        """Maps a namespace to the CPU time charged to it; namespaces without a charge are omitted to save memory."""
         self._since_s = 0.0
 
     def changed(self, namespace: str) -> bool:
-        """Count a change, from any thread; return True if the change ends a pause."""
+        """Count a change; return True if the change ends a pause. Any thread may call this method."""
         with self._lock:
             self._changes[namespace] = self._changes.get(namespace, 0) + 1
             return self._used_s.get(namespace, 0.0) < BURST_S
 
     def after(self, took_s: float, now_s: float, waiting: Mapping[str, int] = MappingProxyType({})) -> float:
-        """Charge a cycle with this CPU time that ended at this monotonic time; return its pause in seconds.
+        """Charge a cycle's CPU time to namespaces; return the pause after the cycle in seconds.
 
-        `waiting` maps a namespace to its number of waiting gangs.
+        `waiting` maps a namespace to its number of waiting gangs; `now_s` is the monotonic time at the end of the
+        cycle.
         """
         with self._lock:
             changes, self._changes = self._changes, {}
@@ -105,7 +110,7 @@ class Pauses:
 
 
 class Planner:
-    """The planner thread, which plans after `wake`, or else every second (less often if cycles take long)."""
+    """The planner thread, which plans after each `wake`, and otherwise every second or, for long cycles, less often."""
 
     def __init__(
         self,
@@ -122,7 +127,7 @@ class Planner:
         usage: Callable[[Snapshot, float], PublishedUsage | None] = lambda _, _now: None,
         report_budgets: Callable[[Session], object] = lambda _: None,
     ) -> None:
-        """Create the planner; a `hook` records its cycles, and `usage` returns the past usage of queues for budgets."""
+        """Create the planner; `hook` records planning cycles, and `usage` returns the past usage of queues."""
         self._hook = hook
         self._usage = usage
         self._report_budgets = report_budgets
@@ -131,7 +136,7 @@ class Planner:
         self._planning = Planning(configuration, timing)
         self._next_configuration: SchedulerConfig | None = None
         self.pages: Mapping[str, Callable[[], object]] = {}
-        """HTTP pages of plugins by name, as of the last cycle."""
+        """Maps the name of a plugin's HTTP page to the page, as of the last cycle."""
         self.session: Session | None = None
         """The session of the last cycle."""
         self._replaced: Session | None = None
@@ -146,7 +151,7 @@ class Planner:
         self._was_active = False
         self._pauses = Pauses()
         self._waiting: Mapping[str, int] = {}
-        """Number of waiting gangs by namespace, as of the last cycle."""
+        """Maps a namespace to the number of its waiting gangs, as of the last cycle."""
         self._woken = threading.Event()
         self._hurried = threading.Event()
         """Set by a change that ends the current pause."""
@@ -156,7 +161,8 @@ class Planner:
     def wake(self, namespace: str | None = "") -> None:
         """Request a cycle because of a change in a namespace; calls within a short time cause a single cycle.
 
-        An own write (None) ends no pause: the cycle that decided it has already taken it into account.
+        A write by the extender itself (None) ends no pause, because the cycle that decided the write has already taken
+        it into account.
         """
         # checks are cheaper than calling set() again, which matters for 50,000 pods
         if namespace is not None and self._pauses.changed(namespace) and not self._hurried.is_set():
@@ -263,7 +269,7 @@ class Planner:
     def _take_snapshot(
         self, state: PlannerState
     ) -> tuple[Snapshot, dict[str, frozenset[Slot]], dict[str, dict[str, str]]]:
-        """Return a snapshot, the members that wait at the barrier, and the reasons of exclusions, all of one moment."""
+        """Return a snapshot, the members at the barrier, and the reasons for exclusions, all as of one moment."""
         if self._replaced is not None:
             self._replaced.forget()
             self._replaced = None
@@ -275,7 +281,7 @@ class Planner:
         return snapshot, self._arrived(), {"node": dict(state.exclusions.nodes), "pod": dict(state.exclusions.pods)}
 
     def _report_excluded(self, session: Session, unreadable: dict[str, dict[str, str]]) -> None:
-        """Count the excluded objects, and log each object once with its reason."""
+        """Count the excluded objects, and log each excluded object once, with the reason."""
         gangs = {gang.key: gang.excluded for gang in session.snapshot.excluded}
         seen = set()
         for kind, reasons in {**unreadable, "gang": gangs}.items():

@@ -1,7 +1,8 @@
-"""Evictions of pods: victims of other gangs, members of incomplete gangs, and pods that must be re-created.
+"""Writer of evictions: victims for other gangs, members of incomplete gangs, and pods that must be re-created.
 
-Pods are evicted through the Eviction API, which enforces disruption budgets. The placement that needs the capacity is
-written before any eviction and names all victims, so that a restarted extender can continue.
+Pods are evicted through the Eviction API, which enforces disruption budgets. Before the first eviction, the placement
+of the gang that needs the capacity is written. The placement names all victims, so that a restarted extender can
+continue the evictions.
 """
 
 from collections.abc import Callable
@@ -27,11 +28,13 @@ from muster.process.counters import from_zero
 log = structlog.get_logger()
 EVICTED = Counter("muster_evictions_total", "Evicted pods, by the action that chose them", ["action"])
 BELOW_MINIMUM = "below-minimum"
-"""Value of the metric's label `action` for pods of a gang with too few members to continue, instead of an action."""
+"""Value of the metric label `action` for evicted pods of a gang that has too few members to continue; no action chooses
+these pods.
+"""
 from_zero(EVICTED, ("recall", "reclaim", "preempt", "consolidate", "continued", BELOW_MINIMUM))
 _UNCOUNTED = {"$deleteFromPrimitiveList/finalizers": ["batch.kubernetes.io/job-tracking"]}
 EVICT_AGAIN_S = 5.0
-"""Time after which a pod is evicted again if no watch has reported the pod's end."""
+"""Time in seconds after which a pod is evicted again if no watch has reported the pod's end."""
 
 
 class _Eviction(NamedTuple):
@@ -43,7 +46,7 @@ class _Eviction(NamedTuple):
 
 
 class Evictor(Writer):
-    """Base class of the classes that evict pods; remembers evicted pods until watches report that they are gone."""
+    """Base class of writers that evict pods; it remembers each evicted pod for a few seconds."""
 
     def __init__(self, context: WriteContext, notices: NoticeWriter) -> None:
         super().__init__(context)
@@ -62,9 +65,9 @@ class Evictor(Writer):
         return self._asked.get(pod.uid, 0.0) > self._monotonic_s()
 
     def _victim(self, pod: PodRecord) -> PodRecord | None:
-        """Return the current pod if it still uses its node and was not evicted just before.
+        """Return the current version of a pod; None if the pod no longer uses its node or was evicted a moment ago.
 
-        A pod that has finished is not evicted: it uses no capacity, and its owner must still count it.
+        A finished pod is not evicted, because it uses no capacity, and its owner must still count it.
         """
         latest = self._cluster.ask(lambda state: state.pods.get(pod.uid))
         if latest is None or latest.terminating or not latest.uses_node or self._just_evicted(pod):
@@ -72,7 +75,7 @@ class Evictor(Writer):
         return latest
 
     def _evict_unchanged(self, pod: PodRecord, grace_s: int | None = None, version: str = "") -> None:
-        """Evict a pod if it is unchanged or has this version.
+        """Evict a pod if its version is `version`, by default the version that the planner knows.
 
         Raises Conflict, or TooManyRequests if a disruption budget forbids the eviction.
         """
@@ -81,7 +84,10 @@ class Evictor(Writer):
         self._uncount(pod)
 
     def _evict_anyway(self, pod: PodRecord) -> None:
-        """Evict an unchanged pod, or delete it if a disruption budget forbids the eviction. Raises Conflict."""
+        """Evict an unchanged pod, or delete it if a disruption budget forbids the eviction.
+
+        Raises Conflict if the pod has changed.
+        """
         try:
             self._evict_unchanged(pod)
         except TooManyRequests:
@@ -91,10 +97,10 @@ class Evictor(Writer):
     def _uncount(self, pod: PodRecord) -> None:
         """Prevent the Job controller of Kubernetes from counting an evicted pod as failed.
 
-        With each failed pod, the Job controller waits longer before it creates new pods, up to ten minutes, even if a
-        podFailurePolicy ignores the failure. Therefore the method removes the controller's finalizer from the pod, as
-        the controller does for a suspended Job. Only an evicted pod may lose the finalizer, because the success of any
-        other pod must be counted.
+        After each failed pod, the Job controller waits longer before it creates new pods, up to ten minutes. The
+        controller waits even if a podFailurePolicy ignores the failure. Therefore the method removes the Job
+        controller's finalizer from the pod, as the controller itself does for a suspended Job. Only an evicted pod may
+        lose the finalizer, because the success of any other pod must be counted.
         """
         if names.BATCH_JOB_NAME not in pod.labels:
             return
@@ -117,7 +123,10 @@ class EvictionWriter(Evictor):
         self._close = close
 
     def make_room(self, session: Session) -> None:
-        """Evict victims of written placements: first those with disruption budgets; if none is refused, all others."""
+        """Evict the victims of written placements, those with disruption budgets first.
+
+        If a disruption budget forbids an eviction for a gang, no further victims of this gang's placement are evicted.
+        """
         self._forget()
         due = [room for room in session.decided(decisions.MakeRoom) if self._stands(room)]
         refused: set[str] = set()
@@ -186,7 +195,7 @@ class EvictionWriter(Evictor):
         return True
 
     def _give_way(self, session: Session, room: decisions.MakeRoom, why: Reason) -> None:
-        """Close a placement with a victim that cannot be evicted; for a while, no pod is evicted for its gang."""
+        """Close a placement with a victim that cannot be evicted; for a while, the gang gets no other victims."""
         gang = self._cluster.ask(lambda state: state.refreshed(room.gang.key))
         if gang is not None:
             phase: PlacementPhase = "Bound" if gang.started else "Abandoned"
@@ -195,8 +204,8 @@ class EvictionWriter(Evictor):
     def delete_all(self, session: Session) -> None:
         """Delete pods that must be re-created, pods without a node first.
 
-        If one of the pods has been bound in the meantime, the other pods of its gang stay: the gang may now be
-        complete, and the next cycle decides again.
+        If a pod without a node has been bound in the meantime, the started pods of its gang are not deleted. The gang
+        may now be complete, and the next cycle decides again.
         """
         evicts = session.decided(decisions.Evict)
         grew: set[str] = set()
@@ -210,7 +219,7 @@ class EvictionWriter(Evictor):
         self._writes.all("eviction", self._delete, started)
 
     def _delete(self, evict: decisions.Evict) -> bool:
-        """Delete the pod; return False if the pod has changed, so that the next cycle decides again."""
+        """Delete a pod; return False if the pod has changed, so that the next cycle decides again about the gang."""
         pod = evict.pod
         if self._just_evicted(pod):
             return True
@@ -244,7 +253,7 @@ class EvictionWriter(Evictor):
         return True
 
     def _delete_unbound(self, pod: PodRecord) -> bool:
-        """Evict a pod without a node, with no grace period; return False if a concurrent bind call has given it a node.
+        """Evict a pod without a node and without a grace period; return False if the pod has got a node meanwhile.
 
         The eviction names the version of the pod without a node, so that no kubelet runs the pod at the same time as
         its successor. The pod is evicted instead of deleted, because a Kubernetes Job counts a deleted pod as failed;

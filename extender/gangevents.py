@@ -1,8 +1,8 @@
-"""Recorder of Events about gangs, on the PodGroup and on its workload, where `kubectl describe` shows them.
+"""Recorder of Events about gangs, on the PodGroup and on the gang's workload; `kubectl describe` shows these Events.
 
-A workload gets an Event when its gang starts to wait, waits for another kind of reason, gets a reservation, or is
-evicted, planned or bound. A new message with the same reason causes no Event, and there are at most ten Events per
-minute.
+A workload gets an Event when its gang starts to wait, or when the reason for waiting changes. A workload also gets an
+Event when its gang is planned, bound or evicted, or gets a reservation. A new message with the same reason causes no
+Event on the workload, and a workload gets at most ten Events per minute.
 """
 
 import threading
@@ -26,16 +26,16 @@ from muster.kube.events import EventWriter
 
 MOST = 10
 PERIOD_S = 60.0
-"""The period to which the maximum number of a workload's Events applies."""
+"""Period in seconds to which the maximum number of a workload's Events applies."""
 _REMEMBERED = 10_000
 
 _Type = Literal["Normal", "Warning"]
 _News = tuple[str, str]
-"""Reason and kind of an Event, which is recorded only if one of them differs from the last Event's."""
+"""Reason and kind of an Event. An Event is recorded only if its reason or kind differs from those of the last Event."""
 
 
 class GangEvents:
-    """Recorder of Events on PodGroups and their workloads; thread-safe.
+    """Thread-safe recorder of Events on PodGroups and their workloads.
 
     The function `monotonic_s` returns the seconds of a monotonic clock.
     """
@@ -45,21 +45,21 @@ class GangEvents:
         self._monotonic_s = monotonic_s
         self._lock = threading.Lock()
         self._last: LRUCache[tuple[str, str], _News] = LRUCache(_REMEMBERED)
-        """Maps the UIDs of a workload and its gang to their last Event."""
+        """Maps the UIDs of a workload and its gang to the last Event of the two."""
         self._sent: LRUCache[str, deque[float]] = LRUCache(_REMEMBERED)
         """Maps the UID of a workload to the times of its latest Events."""
 
     def waits(self, gang: GangView, reason: str, message: str, *, other_reason: bool) -> None:
         """Record that the gang waits.
 
-        `other_reason` is True if the gang did not wait before, or waited for another kind of reason.
+        `other_reason` is True if the gang did not wait before, or if it waited for a different reason.
         """
         self._recorder.event(subject(gang.group), "Warning", "Unschedulable", message)
         if other_reason:
             self._report(gang, "Warning", "Unschedulable", message, kind=reason, by_controller=True)
 
     def scheduled(self, gang: GangView, message: str) -> None:
-        """Record that enough members are bound to nodes; kube-scheduler reports this for a gang of one pod."""
+        """Record that enough members are bound to nodes; for a gang of one pod, kube-scheduler records this."""
         if len(gang.pods) > 1:
             self._recorder.event(subject(gang.group), "Normal", "Scheduled", message)
 
@@ -107,15 +107,15 @@ class GangEvents:
         self.evicted(gang, sum(each.uses_node for each in gang.pods), reason, kind=str(reason))
 
     def noticed(self, gang: GangView, message: str, kind: str) -> None:
-        """Record that pods of the gang have an eviction notice; `kind` distinguishes several notices."""
+        """Record that pods of the gang have an eviction notice; `kind` distinguishes this notice from others."""
         self._report_to_both(gang, "Warning", "EvictionNotice", message, kind)
 
     def withdrawn(self, gang: GangView, message: str, kind: str) -> None:
-        """Record that the gang's notice was withdrawn; `kind` distinguishes several notices."""
+        """Record that the gang's eviction notice was withdrawn; `kind` distinguishes this notice from others."""
         self._report_to_both(gang, "Normal", "EvictionWithdrawn", message, kind)
 
     def _report_to_both(self, gang: GangView, type_: _Type, reason: str, message: str, kind: str) -> None:
-        """Record an Event on the PodGroup and its workload, once each, even if several cycles repeat the decision."""
+        """Record one Event on the PodGroup and one on its workload, even if several cycles repeat the decision."""
         if self._is_news((gang.uid, gang.uid), (reason, kind)):
             self._recorder.event(subject(gang.group), type_, reason, message)
         self._report(gang, type_, reason, message, kind=kind)
@@ -126,7 +126,7 @@ class GangEvents:
         self._report(gang, "Warning", "NodeFault", str(reason))
 
     def evicted(self, gang: GangView, pods: int, reason: Reason, kind: str) -> None:
-        """Record the number of evicted pods of the gang; `kind` distinguishes several evictions."""
+        """Record the number of evicted pods of the gang; `kind` distinguishes this eviction from others."""
         owner = gang.group.metadata.controller
         if owner is not None and owner.kind != PODS.kind:  # a pod without an owner has its own Event
             self._report(gang, "Warning", "Evicted", reasons.placements.evicted(pods, reason), kind=kind)
@@ -134,7 +134,7 @@ class GangEvents:
     def _report(
         self, gang: GangView, type_: _Type, reason: str, message: str, *, kind: str = "", by_controller: bool = False
     ) -> None:
-        """Record an Event on the workload and its owner; with `by_controller`, omit a Volcano Job."""
+        """Record an Event on the workload and its owner, except on a Volcano Job if `by_controller` is true."""
         meta = gang.group.metadata
         for owner, text in _owners(meta, message):
             if by_controller and batch.is_job(owner):
@@ -159,13 +159,13 @@ class GangEvents:
 
 
 def _is_worth_telling(gang: GangView) -> bool:
-    """Return True for gangs with several pods and gangs that had to wait; kube-scheduler reports other gangs."""
+    """Return True for a gang with several pods or a gang that had to wait; kube-scheduler reports other gangs."""
     waited = any(each.type == "Unschedulable" for each in gang.group.status.conditions)
     return waited or gang.min_member > 1 or sum(pod_set.replicas for pod_set in gang.pod_sets) > 1
 
 
 def _owners(meta: ObjectMeta, message: str) -> Iterator[tuple[OwnerReference, str]]:
-    """Yield the workload and its owner, each with a message; the message names the gang if the names differ."""
+    """Yield the workload and its owner, each with a message, which names the gang if the names differ."""
     owner, above = meta.controller, workload_above(meta)
     if owner is None:
         return

@@ -1,8 +1,10 @@
-"""Content of PodGroup.status after a cycle: phase, counts and conditions. `extender.groupstatus` writes the status.
+"""Content of PodGroup.status after a planning cycle: phase, counts of pods, and conditions.
+
+`extender.groupstatus` writes the status.
 
 The phases follow Volcano's rules (session.go, getPodGroupPhase). A started gang is compared with the minimum that it
-had when it started. If the minimum is raised later, the gang does not become Unknown, because this phase may make a Job
-restart.
+had when it started. If the minimum is raised later, the gang does not get the phase Unknown, because this phase may
+make a Volcano Job restart.
 """
 
 from typing import Any
@@ -24,7 +26,7 @@ _OVER = {PLACED: reasons.placements.PLACED, "Admitted": reasons.placements.ADMIT
 
 
 def status_body(status: PodGroupStatus) -> dict[str, Any]:
-    """Return the status as a merge patch, which also resets fields that JSON omits: counts of 0, and no position."""
+    """Return the status as a merge patch; the patch also resets fields that the status's JSON omits."""
     gone = {"running": 0, "succeeded": 0, "failed": 0, "place": None, "expectedStart": None}
     return {**gone, **msgspec.to_builtins(status)}
 
@@ -32,7 +34,7 @@ def status_body(status: PodGroupStatus) -> dict[str, Any]:
 def wanted_status(
     gang: GangView, *, enqueued: bool, placed: bool, waits: decisions.Unschedulable | None, now: float
 ) -> PodGroupStatus:
-    """Return the status after a cycle; `waits` is the decision that the gang waits, if any."""
+    """Return the PodGroup's status after a cycle; `waits` is the decision that the gang waits, if there is one."""
     if gang.excluded:  # the gang's pods are unknown
         status = gang.group.status
         return replace(status, conditions=_conditions(gang, status.phase, waits, "", now))
@@ -77,7 +79,7 @@ def _phase(gang: GangView, *, enqueued: bool, enough: bool, running: int, finish
 
 
 def _is_evicted(gang: GangView) -> bool:
-    """Return True for an evicted gang whose remaining pods are all terminating; the eviction's reason stays shown."""
+    """Return True for an evicted gang whose remaining pods are all terminating; it shows the eviction's reason."""
     return bool(gang.group.evicted) and all(pod.terminating or pod.phase == "Failed" for pod in gang.pods)
 
 

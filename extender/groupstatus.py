@@ -1,8 +1,8 @@
 """Writer of PodGroup.status: phase, counts and conditions; `extender.positionwriter` writes the queue position.
 
-Phases are written at once, and reasons at most once a second. New messages with the same reason follow at growing
-intervals, and counts once they are stable. A new condition also causes an Event. `extender.groupcontent` computes the
-content of the status.
+Phases are written at once, and reasons at most once a second. New messages with an unchanged reason are written at
+growing intervals, and counts of pods once they are stable. A new condition also causes an Event.
+`extender.groupcontent` computes the content of the status.
 """
 
 from collections import defaultdict
@@ -32,36 +32,37 @@ from muster.kube.errors import Conflict, NotFound
 log = structlog.get_logger()
 TEXTS_EVERY_S = 1.0
 MESSAGE_INTERVAL_S = 5.0
-"""Minimum interval between two messages with the same reasons.
+"""Minimum interval in seconds between two messages with the same reasons.
 
-The shortage changes with every placement elsewhere, and each message costs a write of the PodGroup, of its Job's
-status, and two Events. The interval doubles with each message, up to the second value.
+A waiting gang's shortage changes with every placement of another gang. Each message costs a write of the PodGroup, a
+write of its Job's status, and two Events. The interval doubles with each message, up to `LONGEST_MESSAGE_DELAY_S`.
 """
 LONGEST_MESSAGE_DELAY_S = 60.0
 COUNTS_REST_S = 1.0
-"""Time for which the counts of members must be stable before they are written."""
+"""Time in seconds for which the counts of members must be stable before they are written."""
 COUNTS_MAX_S = 5.0
-"""Time after which counts are written even if they are still changing."""
+"""Time in seconds after which the counts of members are written even if they are still changing."""
 END_LASTS_S = 1.0
-"""Delay before the phase Completed is written, because the controller usually deletes the PodGroup of a finished Job
-within this time."""
+"""Delay in seconds before the phase Completed is written. The controller usually deletes the PodGroup of a finished Job
+within this time.
+"""
 LOSS_LASTS_S = 10.0
-"""Delay before the phase Unknown is written after a loss of members, because the controller creates new members within
-this time.
+"""Delay in seconds before the phase Unknown is written after a loss of members. The controller creates new members
+within this time.
 
 Without the delay, a Job policy for any event would treat the loss of one pod as a failure of the gang.
 """
 EVICTION_SHOWS_S = 5.0
-"""Time for which the reason of an eviction is shown; the evicted pods terminate within this time."""
+"""Time in seconds for which the reason of an eviction is shown; the evicted pods terminate within this time."""
 MOMENT_S = 10.0
-"""Time after which missing or uncompared pods are reported.
+"""Time in seconds after which a gang's missing pods, or pods not yet compared with affinities, are reported.
 
 An owner creates pods one after another, and a normal start must not cause a Warning event."""
 _MOMENTARY = frozenset({reasons.pods.TOO_FEW, reasons.pods.NOT_COMPARED, reasons.pods.LATER})
 _NO_NEWS = frozenset({reasons.pods.TOO_FEW, reasons.placements.EVICTED})
 """Reasons for waiting that are a direct consequence of an eviction, and do not replace the eviction's reason."""
 _Decided = tuple[bool, bool, Reason]
-"""The decisions of a cycle about a gang: its admission, its placement, and the reason why it waits."""
+"""The decisions of a cycle about a gang: if it is admitted, if it is placed, and the reason why it waits."""
 
 
 class _Held(NamedTuple):
@@ -79,25 +80,25 @@ class _Memory:
     """The writer's memory of one gang; times are in seconds of the monotonic clock."""
 
     seen: tuple[GangView, _Decided, float] | None = None
-    """View of the gang, decisions, and the time before which no status needs to be written for them."""
+    """View of the gang, decisions about the gang, and the time until which these decisions require no write."""
     written_s: float = -inf
     interval_s: float = MESSAGE_INTERVAL_S
-    """Current interval between messages with the same reason."""
+    """Current minimum interval in seconds between messages with the same reason."""
     held: _Held | None = None
     evicted: tuple[decisions.Unschedulable, float] | None = None
     """Decision and time of the gang's last eviction."""
     lacks: tuple[Reason, float] | None = None
-    """Temporary reason for waiting, and the time since when it has not changed."""
+    """Temporary reason why the gang waits, and the time since when this reason has not changed."""
     noted: GangView | None = None
-    """View with a status that `extender.notes` has written since the last cycle and that this cycle does not include
-    yet.
+    """View of the gang for which `extender.notes` has written a status since the last cycle; this cycle does not
+    include the status yet.
     """
 
 
 class PodGroupStatusWriter(Writer):
     """Writer of a PodGroup's phase, counts and conditions.
 
-    Written statuses are remembered, so that an unchanged gang causes no write.
+    The writer remembers which statuses it has written, so that an unchanged gang causes no write.
     """
 
     def __init__(self, context: WriteContext) -> None:
@@ -106,13 +107,13 @@ class PodGroupStatusWriter(Writer):
         """Maps the key of a gang to the writer's memory of this gang."""
 
     def wrote(self, gang: GangView, status: PodGroupStatus) -> None:
-        """Record that `extender.notes` has written the status that follows from this cycle."""
+        """Record that `extender.notes` has written the status that results from this cycle."""
         known = self._known[gang.key]
         known.noted, known.written_s, known.held = gang, self._monotonic_s(), None
         self._report(gang, status, None)
 
     def holds(self, gang: GangView, status: PodGroupStatus) -> bool:
-        """Return True if the end of a note of a gang that has just started is written later, with this status."""
+        """Return True if the end of the placement annotation of a just started gang is written later, with `status`."""
         now = self._monotonic_s()
         return gang.group.status.phase == "Inqueue" and now < self._due_s(gang, status, now) < inf
 
@@ -181,7 +182,7 @@ class PodGroupStatusWriter(Writer):
         self._report(gang, status, why)
 
     def _report(self, gang: GangView, status: PodGroupStatus, why: decisions.Unschedulable | None) -> None:
-        """Send the Events of new conditions."""
+        """Record Events about new conditions."""
         before = {each.type: each for each in gang.group.status.conditions if each.status == "True"}
         for condition in status.conditions:
             old = before.get(condition.type)
@@ -197,7 +198,7 @@ class PodGroupStatusWriter(Writer):
 def _why(
     known: _Memory, gang: GangView, why: decisions.Unschedulable | None, now: float
 ) -> decisions.Unschedulable | None:
-    """Return why the gang waits; shortly after an eviction, return the eviction's reason, unless a newer one exists.
+    """Return the decision why the gang waits; shortly after an eviction, it is the eviction, unless there is news.
 
     Repeated evictions of pods that have not ended yet do not count as separate evictions.
     """
@@ -217,7 +218,7 @@ def _why(
 def _lasting(
     known: _Memory, gang: GangView, why: decisions.Unschedulable | None, now: float
 ) -> decisions.Unschedulable | None:
-    """Return why the gang waits; None if the reason is temporary and recent, and no other reason is reported."""
+    """Return the decision why the gang waits; None if its reason is temporary and not yet worth a report."""
     if why is None or why.reason not in _MOMENTARY or gang.group.why_waiting:
         known.lacks = None
         return why
@@ -236,7 +237,7 @@ def _hold(held: _Held | None, status: PodGroupStatus, now: float) -> _Held:
 
 
 def _lengthen(known: _Memory, present: PodGroupStatus, status: PodGroupStatus) -> None:
-    """Double the interval after a message with the same reason; reset it for another reason or phase."""
+    """Double the interval after a message with the same reason; reset the interval after another reason or phase."""
     if status.phase != present.phase or not _same_reasons(status, present):
         known.interval_s = MESSAGE_INTERVAL_S
     elif status.conditions != present.conditions:
@@ -253,11 +254,10 @@ def write_status(
 ) -> None:
     """Write a gang's new status to the API server and to the state; `body` is the merge patch for a Volcano PodGroup.
 
-    A native PodGroup has only conditions to store a status (`muster.api.muster.native`), in its status subresource. A
-    merge patch replaces the whole list of conditions, so the patch names the version of the object.
+    A native PodGroup can store a status only as conditions (`muster.api.muster.native`), in its status subresource. The
+    merge patch of a native PodGroup replaces the whole list of conditions, so the patch names the object's version.
 
-    Raises Conflict if the patch names a version and the object has changed since; patches of native PodGroups always
-    name a version.
+    Raises Conflict if the patch names a version of the object and the object has changed since.
     """
     meta = group.metadata
     if not is_native(group):

@@ -58,7 +58,7 @@ BINDINGS = 32
 
 
 class Extender:
-    """All parts of the process; the verbs, the state and calls to the API server run on `loop`."""
+    """All parts of the extender process; the verbs, the state and the calls to the API server run on `loop`."""
 
     def __init__(self, options: ExtenderOptions, config_file: ConfigFile, loop: asyncio.AbstractEventLoop) -> None:
         settings = options.settings
@@ -190,7 +190,7 @@ class Extender:
         return self._planner.pages
 
     def _sizes(self) -> dict[str, int]:
-        """Return the numbers of cached objects and held calls, for the debug page."""
+        """Return the numbers of cached objects and of held bind calls, for the debug page."""
         return self._cluster.sizes() | {"held binds": self._cluster.ask(lambda _: self._barrier.waiting())}
 
     def _active(self) -> bool:
@@ -212,7 +212,10 @@ class Extender:
 
 
 def recorder_of(settings: ExtenderSettings, config_file: ConfigFile) -> InputRecorder | None:
-    """Return the configured recorder of the planner's inputs. Raises FolderError if the folder is not writable."""
+    """Return the configured recorder of the planner's inputs.
+
+    Raises FolderError if the recording's directory is not writable.
+    """
     if not settings.record_folder:
         return None
     most, age_s = settings.record_mib * 1024 * 1024, settings.record_hours * 3600

@@ -1,7 +1,7 @@
-"""Metrics of gangs and queues: seconds until a gang is planned, bound and running, and resources of queues.
+"""Metrics of gangs and queues: the seconds until a gang is planned, bound and running, and the resources of queues.
 
-Each step of a gang is counted once, by the extender that leads at that time. Steps that were completed before this
-extender first observed the gang are not counted, because another extender has counted them.
+Each step of a gang is counted once, by the extender that leads at the time of the step. Steps that a gang had completed
+before this extender first observed the gang are not counted, because another extender has counted them.
 """
 
 from collections.abc import Callable
@@ -34,7 +34,7 @@ AMOUNTS: Final = Gauge(
 PLANNED, BOUND, RUNNING = "planned", "bound", "running"
 _CARRIED_OUT: Final = ("Planned", "Binding", "Bound")
 _JUST_S: Final = 2.0
-"""Maximum age of a gang that counts as observed from its start, because API servers store only whole seconds."""
+"""Maximum age in seconds of a gang that counts as observed from its creation; API servers store only whole seconds."""
 
 
 @dataclass(slots=True)
@@ -46,7 +46,7 @@ class _Gang:
 
 
 class Milestones:
-    """Handlers of object changes, which update the metrics.
+    """Handlers of changes of PodGroups, Placements and Queues, which update the metrics.
 
     `active` returns True while this extender leads, `owns` returns True for a queue of its node pool, and `wall_s`
     returns the seconds since the epoch.
@@ -58,10 +58,10 @@ class Milestones:
         self._active = active
         self._owns = owns
         self._amounts: dict[str, Series] = {}
-        """Maps a queue's name to its metric series."""
+        """Maps a queue's name to the queue's metric series."""
         self._wall_s = wall_s
         self._gangs: dict[str, _Gang] = {}
-        """The observed gangs, by UID."""
+        """Maps the UID of an observed gang to its steps so far."""
 
     def group(self, old: PodGroup | None, new: PodGroup | None) -> None:
         """Count the steps that a created, changed or deleted PodGroup shows."""
@@ -81,7 +81,7 @@ class Milestones:
             self._reach(uid, RUNNING, seen=old is not None and not _runs(old))
 
     def native(self, old: NativePodGroup | None, new: NativePodGroup | None) -> None:
-        """Count the steps that a native PodGroup shows; groups of other schedulers never complete a step."""
+        """Count the steps that a native PodGroup shows; PodGroups of other schedulers never complete a step."""
         self.group(*(as_group(each, "") if each else None for each in (old, new)))
 
     def placement(self, old: Placement | None, new: Placement | None) -> None:

@@ -1,7 +1,7 @@
 """Writer of the placements of gangs with one pod, which are stored in an annotation of the PodGroup.
 
-The annotation (`muster.api.muster.placement`) and the resulting phase are written together. All other placements are
-separate objects (`extender.placements`).
+One write changes both the annotation (`muster.api.muster.placement`) and the resulting phase. Placements of all other
+gangs are separate objects (`extender.placements`).
 """
 
 from typing import Any
@@ -22,7 +22,7 @@ from muster.kube.errors import Conflict
 
 
 class NoteWriter(Writer):
-    """Writer of placements into PodGroups.
+    """Writer of placements as annotations of PodGroups.
 
     Each status written together with a placement is passed to `statuses`.
     """
@@ -34,7 +34,8 @@ class NoteWriter(Writer):
     def write(self, session: Session, gang: GangView, wanted: PlacementContent, *, placed: bool) -> None:
         """Write the annotation together with the PodGroup's status; `placed` is true if the write places the gang.
 
-        The end of a placement is written once the pod has run for a moment. Until then, each cycle decides it again.
+        The end of a placement is written once the pod has run for a moment. Until then, each cycle decides again to end
+        the placement.
         """
         known = gang.placement
         status = wanted_status(gang, enqueued=gang.key in session.enqueued, placed=placed, waits=None, now=session.now)
@@ -46,11 +47,11 @@ class NoteWriter(Writer):
         self._cluster.change(lambda state: state.on_pod_group_written(group))
 
     def remove(self, known: Placement) -> PodGroup:
-        """Remove the annotation before the placement becomes an object; the state is updated later."""
+        """Remove the annotation before the placement becomes a Placement object; the caller updates the state later."""
         return self._patch(known.metadata, known, {"metadata": {"annotations": {names.PLACEMENT: None}}})
 
     def _patch(self, meta: ObjectMeta, known: Placement | None, body: dict[str, Any]) -> PodGroup:
-        """Patch the current PodGroup, even if other fields have changed, provided its annotation is as expected."""
+        """Patch the current version of the PodGroup, provided its annotation has not changed."""
         key, decided = meta.key, PlacementContent.content_of(known)
         now = self._cluster.ask(lambda state: state.groups.get(key))
         if now is None or now.metadata.uid != meta.uid or PlacementContent.content_of(noted(now)) != decided:
@@ -62,7 +63,10 @@ class NoteWriter(Writer):
 
 
 def fits(place: decisions.Place, known: Placement | None) -> bool:
-    """Return True if the gang has one pod, waits for no victims, and has no Placement object yet."""
+    """Return True if an annotation can store the placement of this gang.
+
+    The gang must have a single pod, wait for no victims, and have no Placement object yet.
+    """
     gang, pod_set = place.gang, place.pod_sets[0]
     alone = place.new_slots == 1 == sum(each.replicas for each in gang.pod_sets) and gang.min_member <= 1
     more = place.victims or place.spares or place.borrows

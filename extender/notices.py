@@ -1,8 +1,8 @@
-"""Writer of eviction notices to pods and of withdrawals, which also counts the outcomes of notices.
+"""Writer of eviction notices, and of their withdrawal, to pods; it also counts the outcomes of notices.
 
-A pod first gets the condition of its eviction notice, and then the annotations. The planner repeats the decision until
-the pod has the annotations, so a stop of the process does not leave the notice incomplete. The deadline is stored in
-the placement of the gang that gets the capacity.
+A pod first gets the condition of its eviction notice, and then the annotations. The planner repeats its decision until
+the pod has the annotations, so a notice becomes complete even if the process stops in between. The time of the eviction
+is stored in the placement of the gang that gets the capacity.
 """
 
 from collections.abc import Iterable
@@ -44,11 +44,10 @@ class NoticeWriter(Writer):
     def __init__(self, context: WriteContext) -> None:
         super().__init__(context)
         self._counted: LRUCache[tuple[str, str], None] = LRUCache(_REMEMBERED)
-        """UID of the gang and subject of each notice that has been counted, so that no notice is counted twice.
-        """
+        """UID of the gang and subject of each counted notice, so that no notice is counted twice."""
 
     def write(self, session: Session) -> None:
-        """Start the writes of a cycle, and record Events on the workloads of the notified gangs."""
+        """Start a cycle's writes of notices, and record Events on the workloads of the notified gangs."""
         notices = session.decided(decisions.SendNotice)
         for notice in notices:
             self._writes.start(
@@ -67,15 +66,15 @@ class NoticeWriter(Writer):
             self._count_notice(stay.gang.uid, _audience(stay.pod), "withdrawn")
 
     def ended(self, room: decisions.MakeRoom, gang_uid: str, gang: str, pods: int) -> None:
-        """Count the eviction of `pods` pods of a gang, given by its key and UID."""
+        """Count the eviction of `pods` pods of the gang with the given key and UID."""
         LOST_WORK.inc(pods * room.unsaved_s.get(gang, 0.0))
         if outcome := room.outcomes.get(gang):
             self._count_notice(gang_uid, f"{room.gang.uid}/{room.epoch}", outcome)
 
     def repaired(self, repair: decisions.EvictForFaults) -> None:
-        """Count the end of a repair's notice, if any.
+        """Count the outcome of an eviction notice for a repair, if there was one.
 
-        The lost work is not counted, because no other gang caused the repair.
+        The work lost in a repair is not counted, because no other gang caused the repair.
         """
         if repair.outcome:
             self._count_notice(repair.gang.uid, f"{repair.gang.uid}/{repair.epoch}", repair.outcome)

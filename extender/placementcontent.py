@@ -1,4 +1,4 @@
-"""Content of placements after each decision: spec and status, for `extender.placements` and for replays.
+"""Content (spec and status) of placements after each decision, for `extender.placements` and for replays.
 
 Each function derives the complete new content from the previous content. Failed attempts and nodes that rejected a
 member are stored in the status, so that they survive a restart of the planner.
@@ -32,20 +32,22 @@ from muster.api.muster.reason import NOTHING, Reason
 from muster.resources.delays import doubled_s
 
 BACK_OFF_S = 10.0
-"""Delay before a gang is placed again if its pods were not created in time; doubled after each further failure."""
+"""Delay in seconds before a gang whose pods were not created in time is placed again; doubled after each further
+failure.
+"""
 MADE_ROOM = 16
 """Maximum number of evicted gangs that a placement lists."""
 
 
 def of_gang(known: Placement | None, gang: GangView) -> PlacementContent:
-    """Return the content of a gang's placement; empty if `known` belongs to an earlier PodGroup with the same name."""
+    """Return the content of a gang's placement; empty if `known` belongs to an earlier PodGroup of this name."""
     return PlacementContent.content_of(known if known is not None and known.spec.pod_group_uid == gang.uid else None)
 
 
 def placed(
     place: Place, before: PlacementContent, *, deadline_s: float, remembered: Sequence[AvoidedNode] = ()
 ) -> PlacementContent:
-    """Return a new placement; `remembered` has the nodes avoided by an earlier PodGroup with the same name.
+    """Return a gang's new placement; `remembered` has the nodes that an earlier PodGroup of this name avoided.
 
     The placement's deadline is given in seconds since the epoch.
     """
@@ -129,7 +131,7 @@ def with_spares(keep: KeepSpares, known: Placement) -> PlacementContent:
 
 
 def with_room(there: RoomIsThere, known: Placement, *, deadline_s: float) -> PlacementContent:
-    """Return the placement after its victims have ended, with a new deadline; the victims' gangs are still listed."""
+    """Return the placement after its victims have ended, with a new deadline; it still lists the victims' gangs."""
     gangs = dict.fromkeys(map(known.gang_key, known.spec.victims))
     why = reasons.placements.remade(seconds=there.remade_s) if there.remade_s else NOTHING
     spec = replace(known.spec, deadline=format_time(deadline_s), pod_sets=there.pod_sets)
@@ -139,7 +141,7 @@ def with_room(there: RoomIsThere, known: Placement, *, deadline_s: float) -> Pla
 
 
 def binding(known: Placement, bound: int) -> PlacementContent:
-    """Return the placement in phase Binding, while its members are being bound; `bound` members are already bound."""
+    """Return the placement in phase Binding, in which members are being bound; `bound` members are already bound."""
     return PlacementContent(spec=known.spec, status=replace(known.status, phase="Binding", bound=bound))
 
 
@@ -162,7 +164,7 @@ def reserved(reserve: Reserve, before: PlacementContent) -> PlacementContent:
 
 
 def unreserved(unreserve: Unreserve, known: Placement) -> PlacementContent:
-    """Return the placement without its reservation."""
+    """Return the placement of a gang whose reservation has ended."""
     why = unreserve.why
     status = replace(known.status, phase="Abandoned", planned=0, expected_at="", message=str(why), why=why.data)
     return PlacementContent(spec=replace(known.spec, pod_sets=[]), status=status)
@@ -175,16 +177,16 @@ def _waits_for(place: Place) -> Reason:
 
 
 def _started_at(gang: GangView, now: float) -> str:
-    """Return the start time of the gang, which is kept while at least one member is bound to a node."""
+    """Return the gang's start time, which stays the same while at least one member is bound to a node."""
     known = gang.placement.status.started_at if gang.placement and once_whole(gang.placement) else ""
     return known or format_time(ceil(now))
 
 
 def _count_attempts(status: PlacementStatus, close: ClosePlacement, now: float) -> None:
-    """Count a failed attempt if pods did not arrive or victims could not be evicted; reset each count after a success.
+    """Count a failed attempt if pods did not arrive or victims could not be evicted; after a success, reset the counts.
 
-    Existing pods that were not bound at the first attempt may merely have been late, so the next attempt is not
-    delayed, but no gang is evicted for it.
+    Existing pods that were not bound in time may merely have been late. Therefore the next attempt is not delayed, but
+    for a while no gang is evicted in favour of this gang.
     """
     bound = close.phase == "Bound"
     if close.in_vain:
@@ -204,5 +206,5 @@ def _count_attempts(status: PlacementStatus, close: ClosePlacement, now: float) 
 
 
 def back_off_s(attempts: int) -> float:
-    """Return the delay in seconds before the next placement, after this number of failed attempts."""
+    """Return the delay in seconds before the gang's next placement, after this number of failed attempts."""
     return doubled_s(BACK_OFF_S, attempts - 1, MAX_PLACEMENT_DELAY_S)

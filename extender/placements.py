@@ -1,4 +1,7 @@
-"""Writer of placements; no other module creates, changes or closes placements.
+"""Writer of Placement objects; no other module creates, changes or closes these objects.
+
+The placement of a plain gang of one pod is not an object but an annotation of the PodGroup, which `extender.notes`
+writes. `notes.fits` decides which placements are annotations.
 
 `extender.placementcontent` computes the content of placements.
 
@@ -41,7 +44,7 @@ log = structlog.get_logger()
 
 
 class PlacementWriter(Writer):
-    """Writer of decisions about placements."""
+    """Writer of decisions about placements, as Placement objects or, through `extender.notes`, as annotations."""
 
     def __init__(self, context: WriteContext, barrier: Barrier, notes: NoteWriter) -> None:
         super().__init__(context)
@@ -49,10 +52,10 @@ class PlacementWriter(Writer):
         self._notes = notes
 
     def place(self, session: Session, place: decisions.Place) -> None:
-        """Write the gang's nodes with the next epoch and a deadline, unless its queue has become full in the meantime.
+        """Write the gang's nodes with the next epoch and a deadline, unless the gang's queue has become full meanwhile.
 
-        Pods without a gang may be bound during a cycle. Both the bind verb and the placement writer first open an entry
-        in the ledger, so that only one of them gets the last capacity of a queue.
+        During a planning cycle, pods without a gang may be bound and fill up the queue. Both the bind verb and the
+        placement writer first open an entry in the ledger, so that only one of them gets the last capacity of a queue.
         """
         gang = place.gang
         now = self._wall_s()
@@ -84,7 +87,7 @@ class PlacementWriter(Writer):
             self._events.borrows(gang, list(dict.fromkeys(loan.node for loan in place.borrows)), place.epoch)
 
     def reserve(self, reserve: decisions.Reserve) -> None:
-        """Write the reserved nodes of a waiting gang; record an Event the first time."""
+        """Write the reserved nodes of a waiting gang; record an Event if the reservation is new."""
         gang = reserve.gang
         new = gang.placement is None or gang.placement.status.phase != "Reserved"
         known = self._known(gang)
@@ -128,7 +131,7 @@ class PlacementWriter(Writer):
         return self._client.create(PLACEMENTS, {**body, **wanted.as_json()}, meta.namespace)
 
     def close(self, session: Session, close: decisions.ClosePlacement) -> None:
-        """Write the end of a placement; for an abandoned placement, cancel the waiting bind calls."""
+        """Write the end of a placement; if the placement is abandoned, cancel the bind calls of its members."""
         placement = close.gang.placement
         if placement is None:
             return
@@ -158,7 +161,7 @@ class PlacementWriter(Writer):
         log.info("spares", gang=gang.key, nodes=nodes, missing=keep.missing)
 
     def avoid(self, avoid: decisions.Avoid) -> None:
-        """Write the nodes that a gang avoids, if changed, and forget the failures that the decision has counted."""
+        """Write changed nodes that a gang avoids, and forget the failures that the decision has counted."""
         key, uids = avoid.gang.key, [pod.uid for pod in avoid.counted]
         placement = self._cluster.ask(lambda state: state.placement_of(key))
         if placement is not None and avoid.avoided is not None:
@@ -169,7 +172,7 @@ class PlacementWriter(Writer):
         self._cluster.ask(lambda state: state.failures.forget(key, uids))
 
     def room_is_there(self, there: decisions.RoomIsThere) -> None:
-        """Set a new deadline for the members once the victims have ended."""
+        """Set a new deadline for the arrival of a gang's members, once the victims have ended."""
         placement = there.gang.placement
         if placement is None:
             return
@@ -178,7 +181,7 @@ class PlacementWriter(Writer):
         log.info("the capacity for the gang is free", gang=there.gang.key, epoch=placement.spec.epoch)
 
     def mark_binding(self, placement: Placement, bound: int) -> None:
-        """Write phase Binding for `kubectl get placements -w` without waiting; a lost write does no harm."""
+        """Start a write of phase Binding, shown by `kubectl get placements -w`; a lost write does no harm."""
 
         def write() -> None:
             try:
@@ -208,9 +211,9 @@ class PlacementWriter(Writer):
 
 
 def _assume(state: PlannerState, place: decisions.Place, wanted: Vector, now: float) -> bool:
-    """Charge the new requests of a gang to its queue; return False if the requests no longer fit in the queue.
+    """Charge the new requests of a gang to its queue; return False if they would exceed the queue's limits.
 
-    A gang whose members are only moved is already charged for them.
+    The requests of a gang whose members are only moved are already charged.
     """
     gang, ledger = place.gang, state.ledger
     limited = ledger.queues.limited
@@ -240,13 +243,13 @@ def new_requests(place: decisions.Place, used: Mapping[str, Container[str]] = Ma
 
 
 def _devices(queue: str, claims: Iterable[SharedClaim], used: Mapping[str, Container[str]]) -> Vector:
-    """Return the devices of these claims that the queue does not use yet; each claim counts once."""
+    """Return the devices of those claims that the queue does not use yet; each claim counts once."""
     new = (claim for claim in dict.fromkeys(claims) if queue not in used.get(claim.key, ()))
     return reduce(add, (dict(claim.rows) for claim in new), Vector())
 
 
 def _new_classes(place: decisions.Place) -> Counter[PodClass]:
-    """Return the known pod classes of all members that get a slot, with their numbers."""
+    """Return the known pod classes of all members that get a slot, with the number of members of each class."""
     sets = {pod_set.name: pod_set for pod_set in place.gang.pod_sets}
     classes: Counter[PodClass] = Counter()
     for placed in place.pod_sets:
@@ -259,5 +262,5 @@ def _new_classes(place: decisions.Place) -> Counter[PodClass]:
 
 
 def moves(place: decisions.Place) -> bool:
-    """Return True for the placement of a moved gang, with the gang's own members as victims."""
+    """Return True for the placement of a gang that is moved, so that its own members are victims."""
     return any(victim is place.gang for victim, _ in place.victims)

@@ -5,8 +5,8 @@ because pods on the pool's nodes may have any scheduler. Therefore all pods are 
 dropped at once. A pod belongs to the pool if it names the pool's scheduler, or if it is on a node of the pool.
 
 A node that leaves the pool is treated as deleted: gangs of the pool keep running on the node, and other pods are
-dropped. The pods of a node from another pool have been dropped earlier. These pods are listed before the planner
-receives the node, because the node would otherwise seem empty.
+dropped. If a node joins the pool, its pods have been dropped earlier. Therefore the node's pods are listed before the
+planner receives the node, because the node would otherwise seem empty.
 """
 
 import asyncio
@@ -24,17 +24,18 @@ from muster.kube.store import Mirror
 
 log = structlog.get_logger()
 MOST_NAMES = 100_000
-"""Maximum number of remembered names of nodes with dropped pods. Beyond this number, the pods of every node that is
-added to the pool are read from the API server."""
+"""Maximum number of remembered names of nodes with dropped pods. Once this number is exceeded, the pods of every node
+that joins the pool are read from the API server.
+"""
 _LIST_TIMEOUT_S = 30.0
 _FIRST_DELAY_S, _LONGEST_DELAY_S = 0.2, 5.0
 OnNodeChange = Callable[[Node | None, Node | None], None]
 
 
 class PoolFeed:
-    """Selector of the pods and Jobs to keep, which holds back a node until the pods on the node have been listed.
+    """Selector of the pods and Jobs to keep; it holds back a node until the pods on the node have been listed.
 
-    The object is used on the client's event loop.
+    The selector is used on the client's event loop.
     """
 
     def __init__(
@@ -49,12 +50,13 @@ class PoolFeed:
         self._nodes: dict[str, Node] = {}
         """Current nodes of the pool, including those that are held back."""
         self._elsewhere: set[str] = set()
-        """Nodes on which pods were dropped."""
+        """Names of the nodes on which pods were dropped."""
         self._forgotten = False
         """True if pods were dropped on more nodes than can be remembered."""
         self._coming: dict[str, asyncio.Task[None]] = {}
         self._gone: set[str] = set()
-        """Keys of pods that were deleted during a list of pods, because the list may be older."""
+        """Keys of pods that were deleted while pods were being listed, because the list may still contain these pods.
+        """
 
     @property
     def held_back(self) -> int:
@@ -93,7 +95,7 @@ class PoolFeed:
             task.cancel()
 
     def pod_gone(self, key: str) -> None:
-        """Record that a pod was deleted, for a list of pods that is in progress."""
+        """Record that a pod was deleted; a list of pods in progress may still contain the pod."""
         if self._coming:
             self._gone.add(key)
 

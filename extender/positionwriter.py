@@ -1,8 +1,8 @@
-"""Writer of queue positions of waiting gangs to PodGroup.status, in addition to `extender.groupstatus`.
+"""Writer of waiting gangs' queue positions to PodGroup.status; `extender.groupstatus` writes the other fields.
 
-A position changes when other gangs arrive or leave. Therefore a position is written separately: at most once a minute
-per gang, and only for some gangs at a time. Only gangs with a condition that explains the wait get a position, because
-most gangs start without waiting. The write that ends the wait removes the position.
+A gang's position changes whenever other gangs arrive or leave. Therefore positions are written separately: at most once
+a minute per gang, and only for some gangs at a time. A gang gets a position only once a condition explains its wait,
+because most gangs start without waiting. The write that ends the wait removes the position.
 """
 
 from functools import partial
@@ -18,26 +18,28 @@ from extender.writes import Lane, WriteContext, Writer
 from muster.kube.errors import APIError, Conflict
 
 CHECK_INTERVAL_S = 10.0
-"""Interval between passes over all waiting gangs, because each pass sorts the gangs."""
+"""Interval in seconds between passes over all waiting gangs; passes are costly, because each pass sorts the gangs."""
 WRITE_EVERY_S = 60.0
-"""Minimum interval between two writes of one gang's queue position."""
+"""Minimum interval in seconds between two writes of one gang's queue position."""
 AGAIN_S = 600.0
-"""Interval after which a missing position is written again, because Volcano's own CRD drops these fields."""
+"""Interval in seconds after which a missing position is written again; Volcano's own CRD drops the fields of positions.
+"""
 MAX_AT_ONCE = 40
-"""Maximum number of gangs to write per pass; the gangs that were written longest ago come first."""
+"""Maximum number of gangs whose positions are written per pass; the gangs with the oldest written positions come first.
+"""
 
 
 class QueuePositionWriter(Writer):
-    """Writer of queue positions, for users who may not list the cluster and therefore cannot compute positions."""
+    """Writer of queue positions, for users who are not allowed to list all gangs and so cannot compute positions."""
 
     def __init__(self, context: WriteContext) -> None:
         super().__init__(context)
         self._next = -inf
         self._written: dict[str, tuple[QueuePosition, float]] = {}
-        """Maps the UID of a waiting gang to its last written position and the time of the write."""
+        """Maps the UID of a waiting gang to the gang's last written position and the time of this write."""
 
     def write(self, session: Session) -> None:
-        """Write the positions that have changed, for gangs that are due, if it is time for a pass."""
+        """If a pass is due, write the changed positions of gangs whose last write is long enough ago."""
         now = self._monotonic_s()
         if now < self._next:
             return

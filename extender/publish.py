@@ -1,12 +1,12 @@
-"""Writers of the planner's configuration, timing and memory to a ConfigMap, for commands that run another planner.
+"""Writers of the planner's configuration, timing and memory to a ConfigMap, for commands that run their own planner.
 
 The chart creates the ConfigMap, and the extender may only change it. If the ConfigMap is missing or cannot be changed,
-planning continues, the problem is logged once, and the write is retried later.
+planning continues, the error is logged once, and the write is retried later.
 
 The ConfigMap also contains the nodes that gangs avoid because members failed on them. A Placement stores the avoided
 nodes of its gang, but a restarted Job has a new PodGroup and a new Placement. The planner's memory carries the avoided
 nodes over to the new Placement, but the process may stop in between. Therefore the avoided nodes are written into the
-ConfigMap before any other write that depends on the failure, for the next leader.
+ConfigMap, for the next leader, before any other write that depends on the failure.
 """
 
 from collections.abc import Callable
@@ -29,17 +29,18 @@ from muster.kube.errors import APIError
 
 log = structlog.get_logger()
 AGAIN_S = 60.0
-"""Time after which the values are written again, because a write may have failed, or another replica may have written
-its own values."""
+"""Time in seconds after which unchanged values are written again. A write may have failed, or another replica may have
+written its own values.
+"""
 MEMORY_S = 5.0
-"""Minimum interval between two writes if only the planner's memory has changed, as in most cycles."""
+"""Minimum interval in seconds between two writes if only the planner's memory has changed, as in most cycles."""
 MOST_BYTES = 256 * 1024
-"""Maximum size of the published failures in bytes; a ConfigMap may have 1 MiB in total. Beyond this size, the gangs
-with the oldest failures are left out."""
+"""Maximum size in bytes of the published failures of gangs; the whole ConfigMap may have 1 MiB. Beyond this size, the
+gangs with the oldest failures are left out."""
 
 
 class ConfigPublisher:
-    """Writer of the ConfigMap with the planner's inputs, after changes and periodically."""
+    """Writer of the ConfigMap with the planner's inputs, which writes after changes and periodically."""
 
     def __init__(
         self,
@@ -63,12 +64,13 @@ class ConfigPublisher:
         self._monotonic_s = monotonic_s
         self._published: dict[str, str] = {}
         self._memory_at, self._again = -inf, -inf
-        """Times of the next write if the memory has changed, and of the next full write."""
+        """Times of the next write if only the planner's memory has changed, and of the next write of unchanged values.
+        """
         self._failed = ""
         """The last error, which has already been logged."""
 
     def write(self, session: Session) -> None:
-        """Start a write after a cycle if something has changed, or if a minute has passed."""
+        """Start a write after a cycle if the planner's inputs have changed, or if a minute has passed."""
         now, data = self._monotonic_s(), published(*self._config_file.last_report, self._suspects) | self._timing
         changed = bool(data.items() - self._published.items())
         if not changed and now < self._memory_at:
@@ -92,7 +94,7 @@ class ConfigPublisher:
 
 
 class FailureMemory:
-    """Reader and writer of the nodes that gangs avoid, in the ConfigMap; `wall_s` returns seconds since the epoch."""
+    """Reader and writer of the ConfigMap's list of nodes that gangs avoid; `wall_s` returns seconds since the epoch."""
 
     def __init__(
         self, client: Client, cluster: Live, namespace: str, name: str, *, wall_s: Callable[[], float]
@@ -106,7 +108,7 @@ class FailureMemory:
     def keep(self) -> None:
         """Write the nodes that gangs avoid.
 
-        An error is only logged, because the Placements also contain these nodes.
+        An error is logged but not raised, because the gangs' Placements also contain the nodes to avoid.
         """
         known = self._cluster.ask(lambda state: dict(state.failures.remembered))
         try:
@@ -115,7 +117,7 @@ class FailureMemory:
             log.warning("nodes that gangs avoid are not saved for the next process", why=str(error))
 
     def recall(self) -> None:
-        """Load the data of the previous leader; newer data of this process are kept."""
+        """Load the avoided nodes that the previous leader wrote; keep newer entries of this process."""
         try:
             kept = read_failures(self._patch({}).get(AVOIDED, ""))
         except APIError as error:
@@ -130,13 +132,13 @@ class FailureMemory:
                 self._cluster.ask(lambda state, key=key, avoided=avoided: state.failures.remember(key, avoided))  # type: ignore[misc]
 
     def _patch(self, data: dict[str, str]) -> dict[str, str]:
-        """Patch the data and return the result, because the extender may change but not read the ConfigMap."""
+        """Patch the ConfigMap's data and return the result; the extender is allowed to patch but not to read it."""
         patch = {"data": data} if data else {}
         return dict(self._client.merge_patch(PUBLISHED, self._name, patch, self._namespace).data or {})
 
 
 def encoded(known: Failures, now: float) -> str:
-    """Return the valid entries as JSON; with too little space, return only the entries of the latest gangs."""
+    """Return the entries that are still valid as JSON; if they are too large, only those of the latest gangs."""
     entries: list[str] = []
     size = 0
     for key, avoided in reversed(known.items()):
@@ -150,5 +152,5 @@ def encoded(known: Failures, now: float) -> str:
 
 
 def read_failures(text: str) -> Failures:
-    """Decode the result of `encoded`; raises DecodeError for other text."""
+    """Decode a text that `encoded` has returned. Raises msgspec.DecodeError for any other text."""
     return msgspec.json.decode(text, type=Failures) if text else {}

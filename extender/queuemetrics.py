@@ -1,4 +1,4 @@
-"""Metrics of a planning cycle by queue and for the cluster: waiting gangs, wait times, and idle capacity."""
+"""Metrics of each queue and of the cluster after a planning cycle: waiting gangs, wait times, and idle capacity."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -31,14 +31,14 @@ RENEWED_S: Final = 5.0
 
 
 class Series:
-    """The samples of a gauge by labels, in which each update replaces all samples."""
+    """All samples of a gauge, one for each combination of labels; each update replaces all samples."""
 
     def __init__(self, gauge: Gauge) -> None:
         self._gauge = gauge
         self._labels: frozenset[tuple[str, ...]] = frozenset()
 
     def set(self, samples: Mapping[tuple[str, ...], float]) -> None:
-        """Set all samples of the gauge, and remove samples of other labels."""
+        """Set samples of the gauge, and remove the samples with other labels."""
         for labels in self._labels - samples.keys():
             self._gauge.remove(*labels)
         for labels, value in samples.items():
@@ -47,7 +47,7 @@ class Series:
 
 
 class QueueMetrics:
-    """Metrics of queues and resources in the last cycle, updated every few seconds."""
+    """Metrics of queues and resources as of the last cycle, updated every few seconds."""
 
     def __init__(self) -> None:
         self._waiting, self._oldest, self._spares, self._nodes = map(Series, (WAITING, OLDEST, SPARES, NODES))
@@ -86,7 +86,7 @@ class QueueMetrics:
 
 
 def _spares(session: Session) -> tuple[Counter[str], Counter[str]]:
-    """Return the number of spare slots by queue, and the number of lent spare slots by queue."""
+    """Return two mappings from a queue: to its number of spare slots, and to the number of these that are lent."""
     kept, lent = Counter[str](), Counter[str]()
     for gang in session.snapshot.gangs:
         for run, _ in spare_runs_of(gang):

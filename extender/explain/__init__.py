@@ -5,7 +5,7 @@ derives the explanation from the decisions. Explanations therefore cannot contra
 I/O, reads no clock and writes nothing. The package must not import muster.kube, musterctl, or modules of the extender
 that serve requests or write to the API server.
 
-Readers of the code start with `whatif`, which runs cycles over a dump, then read `gang`. `relief` tests changes that
-would let a gang start, such as the end of the `holders` of capacity; `changes` applies changes to a dump. `text`
-formats reports as text.
+Start reading at `whatif`, which runs cycles over a dump, and continue with `gang`. `relief` tests changes that would
+let a gang start; for example, the workloads in `holders` end and free capacity. `changes` applies changes to a dump.
+`text` formats reports as text.
 """

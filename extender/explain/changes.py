@@ -1,4 +1,4 @@
-"""Changes to a dump: removed and submitted workloads, changed queues, cordoned and additional nodes."""
+"""Changes to a dump of the cluster: removed and submitted workloads, changed queues, cordoned and additional nodes."""
 
 import dataclasses
 from collections.abc import Collection
@@ -30,22 +30,28 @@ _GANGS: tuple[Resource[Any], ...] = (JOBS, POD_GROUPS, NATIVE_POD_GROUPS)
 
 @dataclass(slots=True)
 class DumpChange:
-    """A change to a dump. A workload is named as `namespace/name`, or as `name` if it is in `namespace`."""
+    """A change to a dump of the cluster.
+
+    A workload is named `namespace/name`, or only `name` if its namespace is the field `namespace`.
+    """
 
     namespace: str
     without: list[str] = field(default_factory=list)
-    """Workloads (or their PodGroups) that are removed, with their pods."""
+    """Names of the workloads, or of their PodGroups, that are removed together with their pods."""
     cordoned: list[str] = field(default_factory=list)
     added: dict[str, int] = field(default_factory=dict)
-    """Maps the name of an existing node to the number of copies of it to add."""
+    """Maps the name of an existing node to the number of copies of this node to add."""
     queues: list[str] = field(default_factory=list)
     """Changes to queues, such as `team.deserved.cpu=16` or `team.weight=3`."""
     new: list[tuple[Resource[Any], Object]] = field(default_factory=list)
-    """Additional objects that are submitted."""
+    """Additional objects that are submitted to the cluster."""
 
 
 def changed(dump: ClusterDump, change: DumpChange) -> ClusterDump:
-    """Return a dump with the change. Raises UnknownNameError for names that do not exist."""
+    """Return a copy of a dump in which the change has been made.
+
+    Raises UnknownNameError for names that do not exist.
+    """
     objects = {kind: list(all_) for kind, all_ in dump.objects.items()}
     result = dataclasses.replace(dump, objects=objects)
     for name in change.without:
@@ -114,7 +120,7 @@ def _changed_spec(spec: QueueSpec, field_name: str, resource: str, value: str) -
 
 
 def copies(node: Node, number: int, rules: FaultRules) -> list[Node]:
-    """Return new, empty copies of a node that are neither cordoned nor, by the `rules`, faulty."""
+    """Return new, empty copies of a node; the copies are neither cordoned nor faulty by the `rules`."""
     made = []
     for index in range(1, number + 1):
         name = f"{node.metadata.name}-new-{index}"
@@ -170,5 +176,5 @@ def _remove(dump: ClusterDump, name: str, namespace: str) -> None:
 
 
 def _names_of(item: Object) -> set[str]:
-    """Return the names by which a workload can be removed; a gang can also be removed by the names of its owners."""
+    """Return the names by which a change can remove a workload; for a gang, also the names of its owners."""
     return {item.metadata.name, *(() if isinstance(item, Job) else owner_names(item.metadata))}

@@ -2,7 +2,7 @@
 
 The file is gzipped JSON with only the fields that the planner reads. The environment, commands, images, and the names
 of secrets and config maps are left out. Messages about containers are left out, too. The annotations of other programs
-are left out because kubectl stores a copy of the whole manifest in an annotation.
+are left out, because kubectl, for example, stores a copy of the whole manifest in an annotation.
 """
 
 import gzip
@@ -35,32 +35,33 @@ ObjectT = TypeVar("ObjectT", bound=Object)
 READ: dict[str, Resource[Any]] = {
     resource.full_name: resource for resource in (*(fed.resource for fed in FEED), PROVISIONING_REQUESTS)
 }
-"""Maps a kind's name in kubectl to the kind. The last entry, ProvisioningRequest, exists only if an autoscaler is
-installed, and is not watched."""
+"""Maps a kind's name in kubectl to the kind. The kind of the last entry, ProvisioningRequest, is served only if an
+autoscaler is installed; its objects are listed, not watched.
+"""
 
 
 @dataclass(slots=True)
 class ClusterDump:
-    """The objects of one moment, by kind, from a file of `muster snapshot` or from a cluster."""
+    """The objects of a cluster at one moment, by kind, from a file of `muster snapshot` or read from the cluster."""
 
     taken_at: float
     """Time of the dump, in seconds since the epoch; all ages are relative to this time."""
     scheduler_config: str = ""
-    """The planner's configuration file as text; empty for the defaults."""
+    """Text of the planner's configuration file; empty for the default configuration."""
     objects: dict[str, list[Any]] = field(default_factory=dict)
     unread: frozenset[str] = frozenset()
-    """Kinds that the reader may not list in the whole cluster, so that their lists are incomplete. No cycle can run
-    over a dump that lacks these kinds; reports show the objects that are known."""
+    """Kinds that the user is not allowed to list in the whole cluster; the dump's lists of these kinds are incomplete.
+    No cycle can run over a dump with incomplete lists; reports then show only the objects in the dump."""
     pool_configs: dict[str, str] = field(default_factory=dict)
-    """Maps a node pool to its planner's configuration, if it differs from `scheduler_config`."""
+    """Maps a node pool to the configuration of its planner, if this configuration differs from `scheduler_config`."""
     pool: str = DEFAULT_POOL
     """The node pool for which cycles run (`extender.explain.pools`)."""
     suspects: dict[str, Suspects] = field(default_factory=dict)
-    """Maps a node pool to its rules for suspect nodes; other pools have the defaults of this version."""
+    """Maps a node pool to its rules for suspect nodes; pools without an entry use the default rules of this version."""
     usage: PublishedUsage | None = None
-    """Past usage of queues, for their budgets; None if unknown."""
+    """Past usage of queues, which counts towards the queues' budgets; None if unknown."""
     inputs: dict[str, PublishedInputs] = field(default_factory=dict)
-    """Maps a node pool to its planner's timing and memory; other pools have the default values."""
+    """Maps a node pool to its planner's timing and memory; pools without an entry use the default values."""
 
     @property
     def rules(self) -> FaultRules:
@@ -73,17 +74,17 @@ class ClusterDump:
 
     @property
     def own_inputs(self) -> PublishedInputs:
-        """The timing and memory of the planned pool's planner."""
+        """Timing and memory of the planner that plans the pool."""
         return self.inputs.get(self.pool) or PublishedInputs()
 
     def set_timing(self, pool: str, **values: float) -> None:
-        """Change fields of a pool's timing."""
+        """Change fields of the timing of a pool's planner."""
         known = self.inputs.get(pool) or PublishedInputs()
         self.inputs[pool] = replace(known, timing=replace(known.timing, **values))
 
     @property
     def whole(self) -> bool:
-        """True if no objects are missing, so that a cycle over the dump decides like the planner in the cluster."""
+        """True if the dump lacks no objects, so that a cycle over the dump decides like the planner in the cluster."""
         return not self.unread
 
     def objects_of(self, resource: Resource[T]) -> list[T]:
@@ -107,7 +108,7 @@ class ClusterDump:
 
 
 def state_of(dump: ClusterDump) -> PlannerState:
-    """Return the planner's state after events for all objects of the dump, with gangs in order of creation."""
+    """Return the planner's state after it has received all objects of the dump, gangs in order of their creation."""
     state = PlannerState(pool=dump.pool, rules=dump.rules)
     for key, avoided in dump.own_inputs.failures.items():  # before the Placements, which are newer
         state.failures.remember(key, avoided)
@@ -124,7 +125,7 @@ READ_DOMAINS = (
     "muster.dev", "volcano.sh", "sla-waiting-time", "scheduling.k8s.io", "scheduling.x-k8s.io", "batch.kubernetes.io",
     "pv.kubernetes.io", "volume.kubernetes.io", "volume.beta.kubernetes.io",
 )  # fmt: skip
-"""Domains of the annotations that the planner reads, including their sub-domains."""
+"""Domains of the annotations that the planner reads; annotations of their sub-domains are read, too."""
 
 
 def scrubbed(item: ObjectT) -> ObjectT:
@@ -144,7 +145,7 @@ def scrubbed(item: ObjectT) -> ObjectT:
 
 
 def read_metadata(meta: ObjectMeta) -> ObjectMeta:
-    """Return metadata with only the annotations that the planner reads."""
+    """Return an object's metadata with only the annotations that the planner reads."""
     return replace(meta, annotations={key: value for key, value in meta.annotations.items() if _is_read(key)})
 
 
@@ -160,7 +161,7 @@ def _template(task: TaskSpec) -> dict[str, Any]:
 
 
 def _status(status: PodStatus) -> PodStatus:
-    """Return a status without messages about containers, because these contain images and commands."""
+    """Return a pod's status without messages about containers, because these messages contain images and commands."""
     return replace(
         status,
         container_statuses=[_container_status(each) for each in status.container_statuses],
@@ -191,7 +192,7 @@ class _File(msgspec.Struct, rename="camel", kw_only=True):
 
 
 def save(dump: ClusterDump) -> bytes:
-    """Return the file of a dump, with only the fields that the planner reads; equal dumps give equal files."""
+    """Return a dump as a file's content, with only the fields that the planner reads; equal dumps give equal files."""
     objects = {
         resource.full_name: msgspec.json.encode([scrubbed(item) for item in dump.objects_of(resource)])
         for resource in READ.values()

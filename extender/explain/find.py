@@ -1,4 +1,4 @@
-"""Search for the job, gang or pod that a user names; for an unknown name, the error message lists existing names.
+"""Search for the job, gang or pod that a user names; if the name is unknown, the error message lists existing names.
 
 The report of a pod contains its slot, its gate or pin, and kube-scheduler's message.
 """
@@ -45,7 +45,7 @@ def explain(
     stops: Callable[[], bool] = lambda: False,
     reader: Viewer = ALL,
 ) -> GangReport | PodReport:
-    """Return the report of a `job`, `gang` or `pod`; once `stops` returns True, no further remedies are tested.
+    """Return the report of a `job`, `gang` or `pod`; once `stops` returns True, test no further remedies.
 
     Raises UnknownNameError if there is no such object.
     """
@@ -85,7 +85,7 @@ def gang_named(what_if: WhatIf, name: str, namespace: str, reader: Viewer = ALL)
 
 
 def _by_workload(what_if: WhatIf, name: str, namespace: str) -> PodGroup | None:
-    """Return the PodGroup of the workload with this name, or the newest one if there are several."""
+    """Return the PodGroup of the workload with this name; if the workload has several, return the newest PodGroup."""
     owned = [
         group
         for group in what_if.state.groups.values()
@@ -142,7 +142,7 @@ def _owners(groups: Iterable[Object]) -> list[Object]:
 def _unknown(
     what: str, name: str, namespace: str, known: Iterable[Object], reader: Viewer, near: Iterable[Object] = ()
 ) -> UnknownNameError:
-    """Return an error that lists some of the `known` objects, and an object in `near` whose name is similar."""
+    """Return an error that lists objects with similar names, from `known` or else from `near`."""
     known, also = list(known), list(near)
     here = sorted({item.metadata.name for item in known if item.metadata.namespace == namespace})
     there = sorted({item.metadata.name for item in also if item.metadata.namespace == namespace})
@@ -211,7 +211,7 @@ def _why(pod: Pod, record: PodRecord, gang: GangView | None, lacks: Shortage | N
 
 
 def _missing(pod: Pod, gang: str) -> str:
-    """Return the message for a pod whose gang does not exist; it names the kind of the missing PodGroup."""
+    """Return the message for a pod whose gang does not exist; the message names the kind of the missing PodGroup."""
     group = pod.spec.scheduling_group.pod_group_name if pod.spec.scheduling_group else None
     if group and gang == f"{pod.metadata.namespace}/{native_gang(group)}":
         return reasons.members.no_native_group(group=group)

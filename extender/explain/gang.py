@@ -1,4 +1,4 @@
-"""The report of a gang: cause and message from the decisions of one cycle, and changes that would let it start."""
+"""The report of a gang: cause and message from one cycle's decisions, and changes that would let the gang start."""
 
 from collections.abc import Callable
 
@@ -29,7 +29,8 @@ AHEAD = 3
 class GangExplainer:
     """Explainer of gangs.
 
-    The explainer runs a cycle over a dump. If the dump is incomplete, the explainer reads only the gang's own objects.
+    Explainer of gangs, which runs a planning cycle over a dump of the cluster. If the dump is incomplete, the explainer
+    uses only the gang's own objects.
     """
 
     def __init__(self, what_if: WhatIf, stops: Callable[[], bool] = lambda: False, reader: Viewer = ALL) -> None:
@@ -40,7 +41,7 @@ class GangExplainer:
         self._session, self._waiting = what_if.decided() if self._whole else (what_if.session(), [])
 
     def explain(self, gang: GangView, *, relief: bool = True) -> GangReport:
-        """Return the report of one gang; with `relief`, run further cycles to find changes that would help it."""
+        """Return the report of one gang; with `relief`, run further cycles to find changes that let the gang start."""
         found = members(self._what_if, gang)
         reader, pods = self._reader, self._what_if.pods_of(gang.key) or ([] if self._whole else None)
         facts = facts_of(gang.group, self._what_if.state.placement_of(gang.key), pods)
@@ -122,7 +123,7 @@ class GangExplainer:
         )
 
     def _evicted_for(self, gang: GangView, verdict: Verdict) -> list[str]:
-        """Return a sentence about the gang for which this gang was evicted; empty without such a gang."""
+        """Return a sentence about the gang in whose favour this gang was evicted; empty if there is no such gang."""
         by = displacer(self._what_if, gang)
         who = self._reader.gang(by) if by and by.key != gang.key else ""
         if not who:
@@ -134,7 +135,7 @@ class GangExplainer:
         return [again if started else evicted]
 
     def _spares(self, gang: GangView) -> list[str]:
-        """Return the spare slots that the gang holds, and those that it borrows from other gangs."""
+        """Return the spare slots that the gang holds, and the spare slots that it borrows from other gangs."""
         kept, loans = [run for run, _ in spare_runs_of(gang)], borrowed_spares_of(gang)
         wanted = sum(map(len, Spares().ranks(self._session, gang).values())) if self._whole else 0
         found = []
@@ -147,14 +148,14 @@ class GangExplainer:
         return found
 
     def _avoided(self, gang: GangView) -> list[AvoidedNode]:
-        """Return the nodes that the gang avoids, according to the placement's status and to this cycle."""
+        """Return the nodes that the gang avoids, from the placement's status and from this cycle's decisions."""
         entries = entries_of(gang, self._session.snapshot.remembered)
         nodes = sorted(self._session.avoided.get(gang.key, ()))
         return [entries.get(node) or AvoidedNode(node=node) for node in nodes]
 
 
 def _queue_report(gang: GangView, queue: Queue | None) -> GangQueueReport:
-    """Return the gang's queue and position from its PodGroup and Queue; an unreadable Queue is left out."""
+    """Return the gang's queue and position from its PodGroup and Queue; the user may lack access to the Queue."""
     place = gang.group.status.place
     waiting = max(queue.status.waiting, place) if queue and place else 0
     return GangQueueReport(
@@ -170,7 +171,7 @@ def _queue_report(gang: GangView, queue: Queue | None) -> GangQueueReport:
 
 
 def _left_to_others(gang: GangView) -> list[str]:
-    """Return the members' device claims that only kube-scheduler checks, and for which it may reject planned nodes."""
+    """Return the members' device claims that only kube-scheduler checks; it may reject planned nodes for them."""
     return [
         reasons.gangs.not_counted(pod_set=pod_set.name, words=words)
         for pod_set in gang.pod_sets

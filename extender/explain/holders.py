@@ -1,4 +1,4 @@
-"""Holders of the capacity that a waiting gang lacks: other gangs, and owners of other pods."""
+"""Holders of the capacity that a waiting gang lacks: other gangs, and owners of pods without a gang."""
 
 from collections import defaultdict
 from collections.abc import Hashable
@@ -23,31 +23,32 @@ from muster.api.kubernetes.meta import ObjectMeta, format_time
 
 @dataclass(slots=True)
 class Holder:
-    """A holder of capacity: a gang (`name` is its key), or the owner of other pods."""
+    """A holder of capacity: a gang (`name` is the gang's key), or the owner of pods without a gang."""
 
     name: str
     gang: bool
     title: str
     """The holder's kind and name, as text for messages."""
     shown: str
-    """The holder's name, or a general description if the reader may not see the holder."""
+    """The holder's name, or a general description if the holder is not visible to the user."""
     seen: bool
-    """True if the reader may see the name and the size of the holder."""
+    """True if the name and the size of the holder are visible to the user."""
     use: dict[int, Amounts] = field(default_factory=dict)
-    """Maps the column of a node to the resources that the holder uses there."""
+    """Maps a node, given as its column in the snapshot, to the resources that the holder uses on this node."""
     pods: list[Pod] = field(default_factory=list)
     stuck: list[str] = field(default_factory=list)
-    """Names of the holder's pods that are being deleted but do not terminate, as the reader may see them."""
+    """Names of the holder's pods that are being deleted but do not terminate; names hidden from the user are replaced.
+    """
     size: int = 0
     """Number of the holder's pods and placed slots."""
     room: int = 0
-    """Number of additional pods of the waiting gang that fit once the holder has ended."""
+    """Number of additional pods of the waiting gang that fit on the nodes once the holder has ended."""
     end: float | None = None
-    """Expected end of the last pod, in seconds since the epoch; None if it is unknown."""
+    """Expected end of the holder's last pod, in seconds since the epoch; None if unknown."""
 
     @property
     def words(self) -> str:
-        """The holder as text, such as `Job ns/first (8 pods on 8 nodes, since 10:00:00)`; without size if hidden."""
+        """The holder as text, such as `Job ns/first (8 pods on 8 nodes, since 10:00:00)`, without size if hidden."""
         if not self.seen:
             return self.title
         since = min(filter(None, (pod.status.start_time for pod in self.pods)), default="")
@@ -59,7 +60,7 @@ def holders(
     what_if: WhatIf, session: Session, cls: PodClass, gang: GangView, reader: Viewer,
     inside: NDArray[np.bool_] | None = None,
 ) -> list[Holder]:  # fmt: skip
-    """Return the holders whose end would free capacity for a pod of this class on nodes that accept it."""
+    """Return the holders whose end would free capacity for pods of class `cls` on nodes that accept such pods."""
     found: dict[str, Holder] = {}
     snapshot = session.snapshot
     pods: dict[Hashable, Pod] = {pod.metadata.uid: pod for pod in what_if.dump.objects_of(PODS)}
@@ -112,10 +113,10 @@ def _gain(session: Session, cls: PodClass, holder: Holder, fits: NDArray[np.bool
 
 
 def _owner(meta: ObjectMeta) -> str:
-    """Return the owner of a pod.
+    """Return kind, namespace and name of a pod's owner, or of the pod if it has no owner.
 
-    For a pod of a ReplicaSet, the owner is the Deployment, whose name is the name of the ReplicaSet without the hash at
-    the end.
+    For a pod of a Deployment's ReplicaSet, the Deployment is returned. The Deployment has the ReplicaSet's name without
+    the hash at its end.
     """
     owner, suffix = meta.controller, f"-{meta.labels.get('pod-template-hash', '')}"
     if owner and owner.kind == REPLICA_SETS.kind and suffix != "-" and owner.name.endswith(suffix):

@@ -1,4 +1,4 @@
-"""The slots of a gang by their progress, and problems of members that are bound to nodes.
+"""The slots of a gang, grouped by their progress, and problems of members that are bound to nodes.
 
 Members have two kinds of problems: a failed start, or a node that does not respond.
 """
@@ -21,15 +21,15 @@ from muster.resources.vector import PODS, Vector, add, to_quantities, vector_tex
 from muster.workloads.owners import workload_of
 
 NODES_SHOWN = 12
-"""Maximum number of nodes named per pod set."""
+"""Maximum number of nodes that a report names per pod set."""
 SLOTS_SHOWN = 4
-"""Maximum number of slots that are named for each step of their progress."""
+"""Maximum number of slots that a report names for each step of progress."""
 MEMBERS_SHOWN = 8
-"""Maximum number of members whose problems are listed, one per line."""
+"""Maximum number of members' problems that a report lists, one per line."""
 
 
 def pod_set_report(gang: GangView, pod_set: PodSetView) -> PodSetReport:
-    """Return the number of slots in each state, for one pod set."""
+    """Return the report of one pod set, with the number of slots in each state."""
     requests = readable_requests(pod_set.cls)
     done = pod_set.gone + sum(pod.phase == "Succeeded" and _in(pod, pod_set) for pod in gang.pods)
     pods = pod_set.waiting.values()
@@ -55,7 +55,7 @@ def pod_set_report(gang: GangView, pod_set: PodSetView) -> PodSetReport:
 
 
 def readable_requests(cls: PodClass | None) -> Vector:
-    """Return the resources that a pod of this class requests, including claimed devices; empty if unknown."""
+    """Return the requests of a pod of class `cls`, including claimed devices; empty if the class is unknown."""
     if cls is None:
         return {}
     hidden = {PODS, *cls.needs.replaced}
@@ -65,7 +65,7 @@ def readable_requests(cls: PodClass | None) -> Vector:
 def where(gang: GangView, placed: Iterable[PodSetPlacement] | None = None) -> list[str]:
     """Return the nodes of a gang in rank order, as one line for each pod set.
 
-    The nodes are taken from the slots in `placed` if given, otherwise from the members.
+    The nodes come from the slots in `placed`, if it is given, and otherwise from the members.
     """
     if placed is not None:
         return [f"{pod_set.name}: {runs_text(pod_set.runs)}" for pod_set in placed]
@@ -84,13 +84,13 @@ def gang_text(gang: GangView) -> str:
 
 
 def runs_text(runs: list[NodeRun]) -> str:
-    """Return nodes and their pods as `node-0 (2), node-1`; if there are very many nodes, only the first ones."""
+    """Return the first nodes and their numbers of pods as text, such as `node-0 (2), node-1`."""
     named = [f"{run.node} ({run.count})" if run.count > 1 else run.node for run in runs if run.node]
     return listed(named, NODES_SHOWN, "more nodes")
 
 
 def progress(what_if: WhatIf, gang: GangView) -> Iterator[str]:
-    """Yield sentences about the placed slots of a gang, grouped by the step for which they wait."""
+    """Yield a sentence about the placed slots of a gang for each step for which slots wait."""
     if gang.placement is None:
         return
     names: dict[str, list[str]] = {}
@@ -116,7 +116,7 @@ def _stage(placement: Placement, pod: PodRecord | None) -> str:
 
 
 def _gone_soon(gang: GangView, pod_set: PodSetView) -> tuple[int, int]:
-    """Return the number of slots whose only pods have failed, and the number of slots with only terminating pods."""
+    """Return the number of slots with only failed pods, and the number of slots with a terminating pod."""
     slots: dict[int, bool] = {}
     for pod in gang.pods:
         over = pod.terminating or pod.phase == "Failed"
@@ -161,7 +161,7 @@ def members(what_if: WhatIf, gang: GangView) -> MemberProblems:
 
 
 def is_lost(what_if: WhatIf, pod: Pod) -> bool:
-    """Return True if the pod's node is gone or not Ready, and the pod has not finished."""
+    """Return True for a pod whose node is gone or not Ready, unless the pod has finished."""
     if pod.finished and not pod.metadata.deletion_timestamp:
         return False
     return _silent(what_if, pod) != ""
@@ -177,14 +177,14 @@ def deletion(what_if: WhatIf, pod: Pod) -> str:
 
 
 def silence(what_if: WhatIf, pod: Pod) -> str:
-    """Return the reason why the state of a pod is unknown; empty if its node responds."""
+    """Return the reason why the state of a pod is unknown; empty if the pod's node responds."""
     if not pod.spec.node_name or not is_lost(what_if, pod):
         return ""
     return reasons.members.silent(node=pod.spec.node_name, silence=_silent(what_if, pod))
 
 
 def frees(what_if: WhatIf, lost: list[Pod]) -> Iterator[Relief]:
-    """Yield, for each node that does not respond, the ways to finish the deletion of its pods."""
+    """Yield ways to finish the deletion of pods, for each node that does not respond."""
     by_node: dict[str, list[Pod]] = {}
     for pod in lost:
         if pod.metadata.deletion_timestamp:

@@ -1,4 +1,4 @@
-"""Reports for users of a single namespace: the nodes of its gangs, and the effect of a new gang on its queue."""
+"""Reports for users of a single namespace: the nodes of the namespace's gangs, and a new gang's effect on its queue."""
 
 from collections.abc import Iterable, Mapping
 
@@ -31,13 +31,13 @@ class QueueDemand(Struct, frozen=True, rename="camel"):
     requests: dict[str, str]
     """Sum of the requests of all pods, as text."""
     waiting: int | None
-    """Number of gangs that wait in the queue; None if the caller may not read it."""
+    """Number of gangs that wait in the queue; None if the user is not allowed to read the queue."""
     remarks: list[str]
     """Remarks about the queue's limit and deserved resources."""
 
 
 def places(what_if: WhatIf, keys: Iterable[str] = ()) -> list[GangPlaces]:
-    """Return the nodes of these gangs (by default, of all gangs with nodes) in the order of the gangs' names."""
+    """Return the nodes of the gangs `keys` (by default, of all gangs with nodes), sorted by the gangs' names."""
     wanted = set(keys)
     views = [view for key in what_if.state.groups if (view := what_if.state.gang(key))]
     chosen = [view for view in views if (view.key in wanted if wanted else view.taken)]
@@ -45,7 +45,7 @@ def places(what_if: WhatIf, keys: Iterable[str] = ()) -> list[GangPlaces]:
 
 
 def demands(what_if: WhatIf, keys: Iterable[str], queues: Mapping[str, QueueReport]) -> list[QueueDemand]:
-    """Return what each gang in the dump would request from its queue, with remarks about queues that are known."""
+    """Return each gang's requests from its queue, with remarks about the queue if `queues` contains it."""
     return [_demand(what_if, key, queues) for key in keys if what_if.state.gang(key)]
 
 
@@ -72,7 +72,7 @@ def _demand(what_if: WhatIf, key: str, queues: Mapping[str, QueueReport]) -> Que
 
 
 def _remarks(total: Vector, queue: QueueReport) -> list[str]:
-    """Return a remark for each requested resource: the queue's future usage, and its limit or deserved amount."""
+    """Return a remark about each requested resource: the queue's future usage, limit and deserved amount."""
     found = []
     for name, asked in sorted(total.items()):
         used, most, quota = (amounts.get(name) for amounts in (queue.allocated, queue.capability, queue.deserved))

@@ -23,7 +23,7 @@ def pools_of(dump: ClusterDump) -> list[str]:
 
 
 def in_pool(dump: ClusterDump, pool: str) -> ClusterDump:
-    """Return the part of a dump that the processes of a pool see, with the configuration of the pool."""
+    """Return the part of a dump that the processes of a node pool watch, with the pool's configuration."""
     if pools_of(dump) == [pool]:
         return dump
     objects = dict(dump.objects)
@@ -38,7 +38,7 @@ def in_pool(dump: ClusterDump, pool: str) -> ClusterDump:
 
 
 def pool_of_object(dump: ClusterDump, kind: str, name: str, namespace: str) -> str:
-    """Return the pool of the `job`, `gang` or `pod` with this name; the default pool if the object does not exist."""
+    """Return the node pool of the named `job`, `gang` or `pod`; the default pool if there is no such object."""
     if kind == "pod":
         pod = dump.pod(namespace, name)
         return pool_of_scheduler(pod.spec.scheduler_name) or DEFAULT_POOL if pod else DEFAULT_POOL

@@ -1,6 +1,7 @@
 """Reports of queues: allocated resources, fair shares, and waiting gangs with their reasons.
 
-A caller who may not list the cluster gets the status of Queues, or the queues of the gangs in the caller's namespace.
+A user who is not allowed to list the whole cluster gets the statuses of Queues, or the queues of the gangs in one
+namespace.
 """
 
 from collections import Counter
@@ -26,30 +27,33 @@ from muster.resources.vector import GPU, PODS, Vector, add, amount_text, vector
 from muster.volcano.queuelimits import limits_of
 
 SHOWN = 3
-"""Maximum number of waiting gangs named per queue."""
+"""Maximum number of waiting gangs that a report names per queue."""
 
 
 class WaitingGang(Struct, frozen=True, rename="camel"):
-    """A gang that waits in a queue, and the reason."""
+    """A gang that waits in a queue, with the reason why it waits."""
 
     gang: str
     reason: str
     message: str
     workload: str = ""
-    """The gang under its owner's name: `Job ns/name`."""
+    """Kind and name of the gang's owner, such as `Job ns/name`."""
 
 
 class BudgetUse(Struct, frozen=True, rename="camel"):
-    """The usage of a budget in the current period."""
+    """The used part of a queue's budget in the current period."""
 
     resource: str
     period: Period
     used: float | None
-    """The fraction of the budget that is used, 1 for the whole budget; None if unknown."""
+    """The used fraction of the budget, 1 for the whole budget; None if the usage is unknown."""
 
 
 class QueueReport(Struct, frozen=True, rename="camel"):
-    """The report of one queue. Quantities are in milli-CPU and base units, and include the queues below this queue."""
+    """The report of one queue.
+
+    Quantities include those of the queues below this queue; cpu is in milli-CPU, every other resource in base units.
+    """
 
     queue: str
     parent: str
@@ -65,15 +69,15 @@ class QueueReport(Struct, frozen=True, rename="camel"):
     waiting: int
     """Number of gangs that wait in the queue."""
     first: tuple[WaitingGang, ...]
-    """The first waiting gangs in scheduling order; empty if the caller may not list gangs."""
+    """The first waiting gangs in scheduling order; empty if the user is not allowed to list gangs."""
     message: str = ""
-    """The reason why the first gang waits, without names, if the caller may not list gangs; else empty."""
+    """The reason, without names, why the first gang waits; set only if the user is not allowed to list gangs."""
     spares: Vector = {}
-    """The part of the allocated resources that is held by spare slots."""
+    """The part of the allocated resources that spare slots hold."""
     limits: tuple[str, ...] = ()
-    """The limits of the queue other than its capability, as text."""
+    """The limits of the queue as text, except its capability."""
     budgets: tuple[BudgetUse, ...] = ()
-    """The usage of the queue's budgets."""
+    """The used parts of the queue's budgets."""
 
     def share(self, resource: str) -> float:
         """Return the ratio of a resource's allocated amount to the queue's fair share of it."""
@@ -84,7 +88,7 @@ class QueueReport(Struct, frozen=True, rename="camel"):
 def queue_reports(what_if: WhatIf) -> list[QueueReport]:
     """Return the reports of all queues, parents before their children.
 
-    Raises UnknownNameError if no plugin computes shares.
+    Raises UnknownNameError if no plugin of the scheduler configuration computes shares.
     """
     session, waits = what_if.decided()
     parents = parents_of(session.snapshot.queues)
@@ -118,7 +122,7 @@ def _budgets(queue: Queue, state: BudgetUsage) -> tuple[BudgetUse, ...]:
 
 
 def queue_reports_of(queues: Iterable[Queue]) -> list[QueueReport]:
-    """Return the reports of queues from their statuses, parents before their children; a missing amount is 0."""
+    """Return reports of queues from the queues' statuses, parents first; an amount missing in a status is 0."""
     known = {queue.metadata.name: queue for queue in queues}
     parents = parents_of(known)
     return [
@@ -144,7 +148,7 @@ def queue_reports_of(queues: Iterable[Queue]) -> list[QueueReport]:
 
 
 def _held(status: QueueStatus) -> Vector:
-    """Return the sum of the resources of pods and spare slots, which both count as used."""
+    """Return the resources of a queue's pods and of its spare slots together, because both count as used."""
     return add(_vector_of(status.allocated), _vector_of(status.spares))
 
 
@@ -161,7 +165,7 @@ def changed_shares(before: Sequence[QueueReport], after: Sequence[QueueReport]) 
 
 
 class OwnQueue(Struct, frozen=True, rename="camel"):
-    """The properties of a queue that are known from one namespace's gangs."""
+    """The properties of a queue that can be derived from the gangs of one namespace."""
 
     queue: str
     running: int
@@ -173,7 +177,7 @@ class OwnQueue(Struct, frozen=True, rename="camel"):
 
 
 def own_queues(groups: Iterable[PodGroup]) -> list[OwnQueue]:
-    """Return the queues of the given gangs, sorted by name."""
+    """Return what the given gangs show about their queues, sorted by the queues' names."""
     by_queue: dict[str, list[PodGroup]] = {}
     for group in groups:
         if group.status.phase != "Completed":
@@ -227,7 +231,7 @@ def _queue_report(
 
 
 def limit_texts(queue: Queue, now: float) -> tuple[str, ...]:
-    """Return the limits of a queue other than its capability, as text."""
+    """Return the limits of a queue as text, except its capability."""
     limits = limits_of(queue.metadata.annotations)
     per_user = [f"one user may use {_listed(limits.per_user)}"] if limits.per_user else []
     models = ", ".join(f"{amount_text(GPU, most)} of model {model}" for model, most in sorted(limits.by_model.items()))

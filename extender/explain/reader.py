@@ -1,7 +1,7 @@
-"""The reader of a report, and the names that a report shows to readers who may not see the whole cluster.
+"""The user who reads a report, and the names shown to a user who is not allowed to see the whole cluster.
 
-A reason with data is shown with only those names that the reader may see. A reason without data, from a third-party
-plugin or an older version, may contain any name. Instead of a reason without data, a restricted reader sees a general
+A reason with data is shown with only the names visible to the user. A reason without data, from a third-party plugin or
+an older version, may contain any name. Instead of a reason without data, a user with restricted access sees a general
 sentence.
 """
 
@@ -20,15 +20,16 @@ from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.muster.reason import Reason, constant, quoted
 
 HIDDEN = "(hidden)"
-"""The text that replaces the name of a queue that the reader may not see."""
+"""The text shown instead of the name of a queue that is hidden from the user."""
 UNTOLD = constant("untold", "the reason is shown only to users who may see the whole cluster")
 
 
 @dataclass(frozen=True, slots=True)
 class Viewer:
-    """A reader of a report, who by default may see everything.
+    """A user who reads a report, and who by default is allowed to see everything.
 
-    If `called` is set, the reader sees only the namespaces in `sees`, and all queues except those in `hidden`.
+    If `called` is set, the user sees only the namespaces for which `sees` returns True, and all queues except those in
+    `hidden`.
     """
 
     called: Callable[[str, str], str] | None = None
@@ -37,19 +38,19 @@ class Viewer:
     hidden: Collection[str] = ()
 
     def gang(self, gang: GangView) -> str:
-        """Return a gang's name as the reader may see it."""
+        """Return the name of a gang that is shown to the user."""
         return self.other(gang.group.metadata, gang.group.metadata.name, gang_text(gang))
 
     def other(self, meta: ObjectMeta, name: str, text: str) -> str:
-        """Return the `text` about an object, or a general text if the reader may not see its namespace."""
+        """Return the `text` about an object, or a general text if the object's namespace is hidden from the user."""
         return text if self.called is None or self.may_see(meta) else self.called(meta.namespace, name)
 
     def may_see(self, meta: ObjectMeta) -> bool:
-        """Return True if the reader may see the name and size of an object."""
+        """Return True if the name and size of an object are visible to the user."""
         return self.called is None or self.sees(meta.namespace)
 
     def reason(self, reason: Reason) -> Reason:
-        """Return a reason with only the names that the reader may see."""
+        """Return a reason with only the names that are visible to the user."""
         if self.called is None:
             return reason
         if reason.code == quoted.code:
@@ -57,7 +58,7 @@ class Viewer:
         return reason.given(**{name: self._param(name, each) for name, each in reason.params.items()})
 
     def decision(self, decided: Decision) -> Decision:
-        """Return a decision with only the names that the reader may see in its reasons."""
+        """Return a decision whose reasons contain only names that are visible to the user."""
         match decided:
             case decisions.Unschedulable(why=why, shortage=lacks):
                 return replace(decided, why=self.reason(why), shortage=self.shortage(lacks) if lacks else None)
@@ -68,7 +69,7 @@ class Viewer:
         return decided
 
     def shortage(self, lacks: Shortage) -> Shortage:
-        """Return a shortage with only the names that the reader may see in its causes."""
+        """Return a shortage whose causes contain only names that are visible to the user."""
         if self.called is None:
             return lacks
         causes = ((cause, self.reason(cause.why)) for cause in lacks.causes)

@@ -1,7 +1,7 @@
 """Search for changes that would let a waiting gang start.
 
-Each change is tested in a cycle of the planner before it is suggested. A suggested change may end other gangs and pods
-that hold the missing capacity.
+Each change is tested in a cycle of the planner before it is suggested. For example, other gangs and pods end that hold
+the missing capacity.
 """
 
 from collections.abc import Callable, Iterator
@@ -38,7 +38,7 @@ Trial = Callable[[], AbstractContextManager[None]]
 
 
 class Reliever:
-    """Search for changes that help one gang; `session` is the cycle in which the gang waited.
+    """Search for changes that let one gang start; `session` is the cycle in which the gang waited.
 
     Once `stops` returns True, no further changes are tested or suggested, and a note in the report says so. Each test
     costs a cycle over the whole cluster.
@@ -89,7 +89,7 @@ class Reliever:
                 yield from self._room_or_nothing(report)
 
     def _room_or_nothing(self, report: GangReport) -> Iterator[Relief]:
-        """Yield ways to free capacity; if none exists, yield the reason, or the gangs that start first."""
+        """Yield ways to free capacity; if there is no way, yield the reason, or the gangs that start earlier."""
         found, lacks = list(self._room(report.shortage)), report.shortage
         yield from found
         if found:
@@ -102,7 +102,7 @@ class Reliever:
             yield from self._after_others(report.queue.ahead, lacks)
 
     def _after_others(self, ahead: tuple[str, ...], lacks: Shortage | None) -> Iterator[Relief]:
-        """Name the gangs ahead, and the workloads whose end would help if the gangs ahead no longer waited."""
+        """Yield a suggestion to wait for the gangs ahead, and to end workloads as if the gangs ahead had gone."""
         text, cls = reasons.relief.before(ahead[::-1]), self._class_of(lacks)
         keys = [gang.key for gang in takewhile(lambda each: each.key != self._gang.key, waiting(self._session))]
         found = list[Relief]()
@@ -117,7 +117,7 @@ class Reliever:
         return next((each.cls for each in self._gang.pod_sets if lacks and each.name == lacks.pod_set), None)
 
     def _domain(self, lacks: Shortage | None) -> Iterator[Relief]:
-        """Suggest ending workloads in the best domain, or requesting a wider level in which the gang fits at once."""
+        """Suggest ending workloads in the best domain, or requesting a wider level with room for the gang now."""
         slots = {name: ranks for name, ranks in self._gang.open_slots.items() if ranks}
         closest = self._session.hooks.closest_domain.call(self._gang, slots)
         cls = self._class_of(lacks)
@@ -159,7 +159,7 @@ class Reliever:
                 yield Relief("tolerate", reasons.relief.tolerated(taint=taint, count=len(nodes)), (taint,))
 
     def _heal(self, cls: PodClass, lacks: Shortage) -> Iterator[Relief]:
-        """Suggest repairing a faulty node, because such a node gets no pods even if they tolerate its taints."""
+        """Suggest repairing a faulty node, because it gets no pods, not even pods that tolerate its taints."""
         for cause in lacks.causes:
             if fault := reasons.cause.fault_in(cause.why):
                 yield from self._recover(self._behind(cls, cause.why), fault)
@@ -170,7 +170,7 @@ class Reliever:
             yield Relief("recovers", reasons.relief.recovered(names, what), tuple(names))
 
     def _behind(self, cls: PodClass, cause: Reason) -> list[Node]:
-        """Return the nodes that have capacity but are excluded by this cause, those with the most capacity first."""
+        """Return the nodes that this cause excludes despite free capacity, those with the most capacity first."""
         snapshot = self._session.snapshot
         code = self._session.causes.code(cause)
         order = snapshot.order
@@ -180,7 +180,7 @@ class Reliever:
         return [node for column in columns if (node := snapshot.nodes[int(column)]) is not None]
 
     def _fewest(self, nodes: list[Node]) -> Iterator[list[str]]:
-        """Yield the names of the first nodes, as few as let the gang start; nothing if all nodes do not suffice."""
+        """Yield the names of the fewest first nodes that let the gang start; nothing if even all do not suffice."""
         if not nodes or not self._fits(lambda: self._what_if.tried_nodes(nodes)):
             return
         low, high = 1, len(nodes)
@@ -205,7 +205,7 @@ class Reliever:
             yield Relief("ends", reasons.relief.ends([holder.words for holder in chosen]), names)
 
     def _together(self, found: list[Holder], missing: int) -> list[Holder]:
-        """Return a small set of holders: the largest ones until the gang fits, without unnecessary ones."""
+        """Return a small set of holders whose end lets the gang start, the largest holders first."""
         chosen: list[Holder] = []
         for holder in found:
             chosen.append(holder)
@@ -220,7 +220,7 @@ class Reliever:
         return chosen
 
     def _add_nodes(self, cls: PodClass, missing: int) -> Iterator[Relief]:
-        """Suggest adding copies of the node that would hold the most pods of this class if it were empty."""
+        """Suggest adding copies of the node that, when empty, has room for the most pods of class `cls`."""
         snapshot = self._session.snapshot
         known = [node.metadata.labels for node in snapshot.nodes if node]
         labels = {
@@ -247,7 +247,7 @@ class Reliever:
         return self._fits(lambda: self._what_if.tried_without(gangs, pods))
 
     def _fits(self, trial: Trial) -> bool:
-        """Return True if the planner would place the gang after this change, without victims."""
+        """Return True if the planner would place the gang without victims after the change `trial`."""
         self._stopped = self._stopped or self._stops()
         if self._stopped:
             return False

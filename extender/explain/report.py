@@ -24,24 +24,24 @@ PodCause = Literal[
 
 
 class GangQueueReport(Struct, frozen=True, rename="camel"):
-    """The gang's queue, and its position among the waiting gangs, counted from 1; 0 if the gang does not wait."""
+    """A gang's queue, and the gang's position among the waiting gangs, counted from 1; 0 if the gang does not wait."""
 
     name: str
     state: str
-    """State of the queue; empty if the queue does not exist or the caller may not read it."""
+    """State of the queue; empty if the queue does not exist or the user is not allowed to read it."""
     place: int
     waiting: int
-    """Number of gangs that wait in the queue; 0 if the caller may not read the queue."""
+    """Number of gangs that wait in the queue; 0 if the user is not allowed to read the queue."""
     overall_place: int
     overall_waiting: int
     ahead: tuple[str, ...]
     """The gangs directly ahead of this gang in scheduling order, at most three."""
     place_words: str = ""
-    """The position as precisely as it is known, such as `3` or `21-30`."""
+    """The gang's position in the queue as text, exact or as a range, such as `3` or `21-30`."""
 
 
 class PodSetReport(Struct, frozen=True, rename="camel"):
-    """The slots of one pod set by their state."""
+    """The number of a pod set's slots in each state."""
 
     name: str
     replicas: int
@@ -62,7 +62,7 @@ class PodSetReport(Struct, frozen=True, rename="camel"):
     missing: int
     """Number of slots for which the owner may create pods but has not done so."""
     ungated: int = 0
-    """Number of pods without a node, Muster's gate or a pin; they may have other gates."""
+    """Number of pods that have no node, no pin, and not Muster's gate; these pods may have other gates."""
 
 
 class PlacementReport(Struct, frozen=True, rename="camel"):
@@ -72,14 +72,15 @@ class PlacementReport(Struct, frozen=True, rename="camel"):
     phase: str
     deadline: str
     left_s: float
-    """Seconds until the deadline, or until the expected start of a reservation; negative afterwards."""
+    """Seconds until the placement's deadline, or until the expected start of a reservation; negative after that time.
+    """
     message: str
     pod_sets: dict[str, list[NodeRun]]
     """Maps a pod set to its nodes in rank order."""
     expected_at: str = ""
     """Expected start of the gang on its reserved nodes (RFC 3339); empty if unknown."""
     why: Reason | None = None
-    """The message as a reason with data, if the data are available."""
+    """The reason with data from which the message was written; None if these data are unavailable."""
 
 
 class Relief(Struct, frozen=True, rename="camel"):
@@ -93,18 +94,18 @@ class Relief(Struct, frozen=True, rename="camel"):
     ]
     sentence: str
     names: tuple[str, ...] = ()
-    """The gangs, nodes or taints that the sentence names."""
+    """Names of the gangs, nodes or taints in the sentence."""
     tried: bool = True
 
 
 class GangReport(Struct, frozen=True, rename="camel"):
-    """The report of one gang: why it waits, as text and in numbers, and changes that would let it start."""
+    """The report of one gang: why the gang waits, as text and in numbers, and changes that would let it start."""
 
     gang: str
     workload: str
     """Owner of the gang as `Job ns/name`; empty if the gang has no owner."""
     state: State
-    """The state, as `muster ps` shows it."""
+    """The gang's state, as in the output of `muster ps`."""
     phase: str
     job_phase: str
     cause: GangCause
@@ -128,13 +129,13 @@ class GangReport(Struct, frozen=True, rename="camel"):
     message: str = ""
     """The message in the PodGroup's condition if the gang waits; otherwise the summary."""
     expected_start: str = ""
-    """Expected start to the minute (RFC 3339), read from the PodGroup; empty if unknown."""
+    """Expected start of the gang, rounded to a minute (RFC 3339), from the PodGroup; empty if unknown."""
     whole: bool = True
-    """False if the reader may not list the cluster, so that the report is based only on the gang's own objects."""
+    """False if the user is not allowed to list the cluster; the report is then based only on the gang's own objects."""
 
 
 class PodReport(Struct, frozen=True, rename="camel"):
-    """The report of one pod: its slot, gate, pin and message from kube-scheduler, and the report of its gang."""
+    """The report of one pod: its slot, gates, pin and message from kube-scheduler, and the report of the pod's gang."""
 
     pod: str
     cause: PodCause
@@ -142,7 +143,7 @@ class PodReport(Struct, frozen=True, rename="camel"):
     scheduler: str
     node: str = ""
     slot: str = ""
-    """Pod set and rank, such as `worker 3`."""
+    """Pod set and rank of the pod, such as `worker 3`."""
     gates: list[str] = []
     pin: str = ""
     epoch: int | None = None
@@ -160,5 +161,5 @@ class UnknownNameError(Exception):
 
 
 def near_names(name: str, known: Collection[str]) -> str:
-    """Return the known names most similar to an unknown name, or else the first known names."""
+    """Return the known names that are similar to an unknown name, or, if there is none, the first known names."""
     return ", ".join(get_close_matches(name, known, cutoff=0.4) or sorted(known)[:5])

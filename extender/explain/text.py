@@ -22,7 +22,7 @@ DAY_S = 86400
 
 @dataclass(frozen=True, slots=True)
 class TextLine:
-    """One line: a label (which may be empty) and its text."""
+    """One line of a report: a label, which may be empty, and a text."""
 
     label: str
     text: str
@@ -30,7 +30,7 @@ class TextLine:
 
 
 def lines_of(report: GangReport | PodReport, now: float) -> list[TextLine]:
-    """Return the lines of a report; `now`, in seconds since the epoch, is used for ages."""
+    """Return the lines of a report; ages are relative to `now`, in seconds since the epoch."""
     return list(_pod(report, now) if isinstance(report, PodReport) else _gang(report, now))
 
 
@@ -168,7 +168,7 @@ def _age(moment: str, now: float) -> str:
 
 
 def _about(moment: str, left_s: float) -> str:
-    """Return a future time as text, such as `about 03:34 UTC (in 30 min)`; only `in 30 h` if a day ahead."""
+    """Return a future time as text, such as `about 03:34 UTC (in 30 min)`; from a day ahead, only `in 30 h`."""
     return f"about {moment[11:16]} UTC (in {_span(left_s)})" if left_s < DAY_S else f"in {_span(left_s)}"
 
 

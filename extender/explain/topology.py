@@ -23,19 +23,19 @@ from muster.api.ranges import natural
 from muster.resources.vector import CPU
 
 PROBLEMS = 3
-"""Maximum number of problems of HyperNodes named for a gang."""
+"""Maximum number of HyperNodes' problems that the report of a gang names."""
 NODE = "node"
-"""The innermost level, at which each domain is a single node."""
+"""Name of the innermost topology level, at which each domain is a single node."""
 
 
 class DomainCapacity(Struct):
-    """The capacity of one resource in a domain; cpu in milli-CPU, every other resource in base units."""
+    """The capacity of one resource in a domain: cpu in milli-CPU, every other resource in base units."""
 
     all: int
     used: int
-    """The quantity that pods and placed slots use."""
+    """The amount that pods and placed slots use."""
     free: int
-    """The amount that is free on nodes that accept pods; cordoned nodes are left out."""
+    """The free amount on nodes that accept pods; the free amount on cordoned nodes is left out."""
 
 
 class SparesThere(Struct):
@@ -47,7 +47,7 @@ class SparesThere(Struct):
     keepers: list[str] = field(default_factory=list)
     """Workloads that hold the spare slots, such as `Job ns/train`."""
     borrowers: list[str] = field(default_factory=list)
-    """Workloads that are running on the spare slots now."""
+    """Workloads that are borrowing the spare slots now."""
 
 
 class DomainReport(Struct):
@@ -57,13 +57,13 @@ class DomainReport(Struct):
     level: str
     nodes: int
     unused: int
-    """Number of nodes that accept pods and on which nothing of the first resource is in use."""
+    """Number of nodes that accept pods and have no usage of the first resource."""
     room: dict[str, DomainCapacity]
     """Maps a resource to its capacity, in the order in which the resources were found."""
     fragmented: float | None
-    """Fraction of the first resource's free capacity that is on partly used nodes; None if nothing is free."""
+    """Part of the first resource's free capacity that is on partly used nodes, from 0 to 1; None if nothing is free."""
     ranks: dict[str, list[int]]
-    """Maps a pod set to the ranks of the given gang in the domain."""
+    """Maps a pod set to the ranks of the gang's members in the domain."""
     spares: SparesThere
     domains: list["DomainReport"]
 
@@ -80,11 +80,11 @@ class TopologyReport(Struct):
     """HyperNodes that have no nodes."""
     domains: list[DomainReport]
     elsewhere: dict[str, list[int]]
-    """Maps a pod set to the gang's ranks on nodes that are in no domain."""
+    """Maps a pod set to the ranks of the gang's members on nodes that are in no domain."""
     problems: dict[str, list[str]] = field(default_factory=dict)
     """Maps a HyperNode to its problems."""
     missing: dict[str, list[str]] = field(default_factory=dict)
-    """Maps a HyperNode to the members that it lists but that do not exist."""
+    """Maps a HyperNode to those of its listed members that do not exist."""
 
 
 def topology_reports(
@@ -95,7 +95,7 @@ def topology_reports(
     gang: GangView | None = None,
     nodes: bool = False,
 ) -> list[TopologyReport]:
-    """Return the reports of one or all topologies; with `nodes`, single nodes are the innermost level.
+    """Return the reports of one topology or of all; if `nodes` is true, single nodes are the innermost level.
 
     Raises UnknownNameError for an unknown topology or resource.
     """
@@ -122,7 +122,7 @@ def usual(known: Iterable[str]) -> list[str]:
 
 
 def hyper_node_problems(session: Session, gang: GangView) -> list[str]:
-    """Return sentences about problems of HyperNodes, for a gang that must be in a HyperNode; otherwise empty."""
+    """Return sentences about HyperNodes' problems if the gang must be placed within a HyperNode; otherwise empty."""
     request = session.ask(gang).request
     required = request.required if request is not None and session.snapshot.hyper_nodes else []
     if not any(near.topology == HYPER_NODES or isinstance(near.required, int) for near in required):
@@ -139,7 +139,7 @@ def hyper_node_problems(session: Session, gang: GangView) -> list[str]:
 
 
 class _Reporter:
-    """Reporter of one tree's domains and their capacity in one snapshot."""
+    """Reporter of one topology's domains, and of the domains' capacity in one snapshot."""
 
     def __init__(
         self, session: Session, tree: Tree, resources: list[str], gang: GangView | None, *, nodes: bool
@@ -156,7 +156,7 @@ class _Reporter:
         self._kept = spares_by_node(session)
 
     def report(self) -> TopologyReport:
-        """Return the report of the whole tree."""
+        """Return the report of the whole topology."""
         tree, snapshot = self._tree, self._session.snapshot
         inside = np.array(
             [bool(tree.levels) and tree.domain_of[0, each] >= 0 for each in self._columns], dtype=np.bool_
@@ -249,7 +249,7 @@ class _Reporter:
 
 
 def spares_by_node(session: Session) -> dict[str, SparesThere]:
-    """Return the spare slots of each node that has any, with the gangs that hold and borrow them."""
+    """Return a mapping from each node with spare slots to these slots and the gangs that hold or borrow them."""
     found: dict[str, SparesThere] = {}
     for gang in session.snapshot.gangs:
         for run, _ in spare_runs_of(gang):
@@ -265,7 +265,7 @@ def spares_by_node(session: Session) -> dict[str, SparesThere]:
 
 
 def _slots_by_column(gang: GangView, index: Mapping[str, int]) -> dict[int, list[Slot]]:
-    """Return the slots of members and the placed slots, by the column of their node."""
+    """Return a mapping from a node's column to the slots on this node: members' slots and placed slots."""
     placed = dict(slots_of(gang.placement)) if gang.placement and gang.active else {}
     for pod_set in gang.pod_sets:
         placed |= {Slot(pod_set.name, rank): node for rank, node in pod_set.taken.items() if node}

@@ -24,7 +24,7 @@ from muster.api.muster.reason import NOTHING, Reason, stored
 from muster.api.muster.states import TOO_MANY_FAILED, Facts, facts_of, state_of
 
 SHOWN = 4
-"""Maximum number of nodes that are named."""
+"""Maximum number of nodes that a message names."""
 RUNNING = frozenset({"running", "running-extras-wait"})
 CAUSES: dict[str, GangCause] = {
     reasons.queues.NOT_FOUND: "queue-missing",
@@ -41,7 +41,7 @@ CAUSES: dict[str, GangCause] = {
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Cause and message that follow from a cycle's decisions."""
+    """Cause and message for a gang's report, from a cycle's decisions."""
 
     cause: GangCause
     summary: str
@@ -49,13 +49,13 @@ class Verdict:
     shortage: Shortage | None = None
     details: tuple[str, ...] = ()
     message: str = ""
-    """Reason why the gang waits; the report's summary may add text in front of it."""
+    """Message about why the gang waits; the report's summary may add text before this message."""
 
 
 def verdict_of(
     what_if: WhatIf, session: Session, gang: GangView, facts: Facts, found: MemberProblems, reader: Viewer
 ) -> Verdict:
-    """Return cause and message of a waiting or running gang; `found` has the problems of its members."""
+    """Return cause and message of a waiting or running gang; `found` has the problems of the gang's members."""
     if facts.members == "over":
         verdict = _ended(what_if, gang, reader)
     elif what_if.dump.whole:
@@ -95,13 +95,13 @@ def _ended(what_if: WhatIf, gang: GangView, reader: Viewer) -> Verdict:
 
 
 def _for_whom(what_if: WhatIf, gang: GangView, reason: Reason, reader: Viewer) -> Reason:
-    """Return the reason of an eviction, with the name of the gang that got the capacity if that gang is in the dump."""
+    """Return an eviction's reason; if the gang that got the capacity is in the dump, the reason has its name."""
     by = displacer(what_if, gang)
     return reasons.placements.named(reason, reader.gang(by)) if by else reason
 
 
 def displacer(what_if: WhatIf, gang: GangView) -> GangView | None:
-    """Return the gang for which this one was or will be evicted; None if that gang is not in the dump."""
+    """Return the gang in whose favour `gang` was or will be evicted; None if the dump has no such gang."""
     for key, placement in what_if.state.placements.items():
         by, victims = what_if.state.gang(key), map(placement.gang_key, placement.spec.victims)
         if by is not None and (gang.key in placement.status.made_room or gang.key in victims):
@@ -110,7 +110,7 @@ def displacer(what_if: WhatIf, gang: GangView) -> GangView | None:
 
 
 def _written(gang: GangView, facts: Facts, reader: Viewer) -> Verdict:
-    """Return the verdict that the planner has written into the PodGroup."""
+    """Return the verdict from the reason that the planner has written into the PodGroup."""
     waits = written_reason(gang)
     waits = waits and replace(waits, why=reader.reason(waits.why))
     if facts.members:
@@ -123,7 +123,7 @@ def _written(gang: GangView, facts: Facts, reader: Viewer) -> Verdict:
 
 
 def _with_members(verdict: Verdict, found: MemberProblems) -> Verdict:
-    """Return the verdict for a gang with nodes, with its lost or failing members.
+    """Return the verdict extended by the gang's lost or failing members, if the gang has nodes.
 
     The lost or failing members of a gang without nodes are listed only in the details of the report.
     """
@@ -190,17 +190,17 @@ def _may_start(session: Session, gang: GangView, mine: list[Decision]) -> Verdic
 
 
 def message_of(placement: Placement, reader: Viewer) -> Reason:
-    """Return the reason of a placement with the names that the reader may see; empty for a bound placement."""
+    """Return a placement's reason with the names visible to the user; empty for a bound placement."""
     if placement.status.phase == "Bound" and reader.called is not None:
         return NOTHING
     return reader.reason(stored(placement.status.why, placement.status.message))
 
 
 def notice_text(session: Session, gang: GangView, reader: Viewer) -> str:
-    """Return the eviction notice of a gang as text; empty if it has none.
+    """Return the eviction notice of a gang as text; empty if the gang has no notice.
 
-    If the gang that gets the nodes is not in the snapshot, the time is read from the annotations of the evicted gang's
-    pods.
+    If the snapshot lacks the gang that gets the nodes, the eviction's time is read from annotations of the evicted
+    gang's pods.
     """
     for asker in session.snapshot.gangs:
         placement = awaiting_placement(asker)

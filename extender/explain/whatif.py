@@ -1,4 +1,4 @@
-"""The planner's state and plugins over a dump of the cluster, for running cycles and trying changes."""
+"""The planner's state and plugins for a dump of the cluster, used to run cycles and to try changes."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -27,21 +27,21 @@ from muster.workloads.table import gang_of
 
 
 def written_reason(gang: GangView) -> Unschedulable | None:
-    """Return the reason why a gang waits, from the condition in its PodGroup; None without a condition."""
+    """Return the reason why a gang waits, from the PodGroup's condition; None if there is no such condition."""
     waits = gang.group.status.true_condition("Unschedulable")
     return Unschedulable(gang, waits.reason, stored(waits.why, waits.message)) if waits else None
 
 
 def _as_written(decision: Decision) -> Decision:
-    """Replace the decision about a gang that one cycle does not process by the reason in its PodGroup."""
+    """Return the decision; for a gang that one cycle does not process, use the reason in its PodGroup."""
     later = isinstance(decision, Unschedulable) and decision.reason == reasons.pods.LATER
     return (written_reason(decision.gang) if later else None) or decision
 
 
 class WhatIf:
-    """The cluster of a dump with a planner; changes made by `tried_*` are undone at the end of the `with` block.
+    """The cluster of a dump with a planner; changes by `tried_*` are undone at the end of the `with` block.
 
-    With `names_others`, the reader may see everything in the dump.
+    If `names_others` is true, messages may name everything in the dump.
     """
 
     def __init__(self, dump: ClusterDump, *, names_others: bool = True) -> None:
@@ -66,7 +66,7 @@ class WhatIf:
         return self._run(actions)
 
     def decided(self) -> tuple[Session, list[GangView]]:
-        """Return the session of a cycle over the unchanged cluster, and its waiting gangs; the cycle runs only once."""
+        """Return the session of a cycle over the unchanged cluster, and the waiting gangs; run the cycle only once."""
         if self._decided is None:
             session = self.cycle()
             session.decisions = list(map(_as_written, session.decisions))
@@ -74,11 +74,11 @@ class WhatIf:
         return self._decided
 
     def continue_planning(self) -> None:
-        """Make all further changes of the state permanent."""
+        """Keep the changes of the state that follow, and decide again when decisions are next requested."""
         self._decided = None
 
     def for_readers(self, *, names_others: bool) -> "WhatIf":
-        """Return the same cluster for another reader; if `names_others` is true, this reader may see all names.
+        """Return the same cluster for another user; if `names_others` is true, this user may see all names.
 
         Do not use the original and the returned object at the same time.
         """
@@ -87,7 +87,7 @@ class WhatIf:
         return other
 
     def session(self) -> Session:
-        """Return a session with the plugins over the current cluster, without any decision."""
+        """Return a session of the plugins on the current cluster, without any decision."""
         return self._run(())
 
     def _run(self, actions: Sequence[Action]) -> Session:
@@ -115,7 +115,7 @@ class WhatIf:
 
     @contextmanager
     def tried_nodes(self, nodes: list[Node]) -> Iterator[None]:
-        """Replace these nodes within the block; add the nodes whose names are new."""
+        """Within the `with` block, replace the nodes with these names, or add those that do not exist."""
         index, names = self.state.nodes.index, [node.metadata.name for node in nodes]
         originals = {name: self.state.nodes.nodes[index[name]] for name in names if name in index}
         for node in nodes:
@@ -128,7 +128,7 @@ class WhatIf:
 
     @contextmanager
     def tried_without(self, gangs: list[str], pods: list[Pod]) -> Iterator[None]:
-        """Remove these gangs, and these pods without a gang, within the block."""
+        """Within the `with` block, remove the given gangs and the given pods without a gang."""
         groups = [self.state.groups[key] for key in gangs]
         placements = [self.state.placements[key] for key in gangs if key in self.state.placements]
         removed = [pod for key in gangs for pod in self.pods_of(key)] + pods
