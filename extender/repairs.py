@@ -2,8 +2,8 @@
 
 The Eviction API marks a pod as disrupted, so that Jobs need not count the pod as failed, and enforces disruption
 budgets. Disruption budgets are respected for members that are still running. Members on unresponsive nodes are deleted
-anyway, as in Kubernetes. A pod is force-deleted only if its Node is deleted or out of service, so that no kubelet can
-confirm the end of the pod.
+regardless of disruption budgets, as in Kubernetes. A pod is force-deleted only if its Node is deleted or out of
+service, so that no kubelet can confirm the end of the pod.
 """
 
 from typing import NamedTuple
@@ -35,15 +35,19 @@ for _policy in ("replace", "restart"):
     from_zero(REPAIRS, KINDS, _policy)
 from_zero(EVICTED, (REPAIR,))
 THERE_S = 60.0
-"""Time after which a node that exists outside the pool, and is therefore unknown to the planner, is read again."""
+"""Time in seconds after which an existing node that the planner does not know is read again. The planner does not know
+nodes of other pools.
+"""
 
 
 MOST_ASKED = 16
-"""Maximum number of nodes to read in one cycle, which waits for the results; further nodes follow in later cycles."""
+"""Maximum number of nodes that are read in one cycle, because the cycle waits for the results; later cycles read the
+other nodes.
+"""
 
 
 class _Member(NamedTuple):
-    """One eviction that is part of a repair."""
+    """The eviction of one member as part of a repair."""
 
     gang: GangView
     repair: decisions.EvictForFaults
@@ -52,17 +56,17 @@ class _Member(NamedTuple):
 
 
 class Repairs(Evictor):
-    """Writer of the decision Repair."""
+    """Writer of the evictions that repairs need (the decision `EvictForFaults`)."""
 
     def __init__(self, context: WriteContext, notices: NoticeWriter) -> None:
         super().__init__(context, notices)
         self._there: dict[str, float] = {}
         """Maps an existing node that is unknown to the planner to the time before which the node is not read again."""
         self.gone: frozenset[str] = frozenset()
-        """Deleted nodes with members of gangs."""
+        """Names of deleted nodes on which gangs still have members."""
 
     def carry_out(self, session: Session) -> None:
-        """Evict the members of all repairs of a cycle, and record one Event for each gang."""
+        """Evict the members that a cycle's repairs name, and record one Event for each gang."""
         self.ask(session)
         self._forget()
         due = [repair for repair in session.decided(decisions.EvictForFaults) if self._stands(repair)]
@@ -83,14 +87,14 @@ class Repairs(Evictor):
                 self._notices.repaired(repair)
 
     def _stands(self, repair: decisions.EvictForFaults) -> bool:
-        """Return True if the repair has no placement, or the gang's placement still has the epoch of the repair."""
+        """Return True if the repair has no epoch, or if the gang's placement still has the repair's epoch."""
         if repair.epoch is None:
             return True
         placement = self._cluster.ask(lambda state: state.placement_of(repair.gang.key))
         return placement is not None and placement.spec.epoch == repair.epoch
 
     def ask(self, session: Session) -> None:
-        """Read the nodes of gang members that the planner does not know, before its next cycle."""
+        """Read those nodes of gang members that the planner does not know, before the planner's next cycle."""
         now = self._monotonic_s()
         self._there = {node: until for node, until in self._there.items() if until > now}
         gone = self.gone & session.unsure_nodes
@@ -107,7 +111,7 @@ class Repairs(Evictor):
         self.gone = gone
 
     def _is_off(self, session: Session, node: str) -> bool:
-        """Return True if no kubelet runs on the node any more: the node is deleted or out of service."""
+        """Return True if no kubelet runs on the node any more, because the node is deleted or out of service."""
         fault = session.snapshot.faults.get(node)
         out = fault is not None and fault.cause == f"taint {OUT_OF_SERVICE}"
         return out or (node in self.gone and node not in session.snapshot.index)

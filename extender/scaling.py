@@ -1,6 +1,7 @@
-"""Writer of pod conditions and ProvisioningRequests for autoscalers, and reader of their results.
+"""Writer of pod conditions and ProvisioningRequests for autoscalers, and reader of the requests' results.
 
-`planner.scaleup` makes the decisions. The requests are listed instead of watched, because most clusters have none.
+`planner.scaleup` makes the decisions. ProvisioningRequests are listed instead of watched, because most clusters have
+none.
 """
 
 from typing import Any
@@ -21,12 +22,14 @@ from muster.kube.errors import AlreadyExists, APIError, Conflict, NotFound
 
 log = structlog.get_logger()
 POLL_S = 2.0
-"""Interval between reads of requests while a gang waits for a result."""
+"""Interval in seconds between lists of ProvisioningRequests while a gang waits for a request's result."""
 CHECK_INTERVAL_S = 60.0
-"""Interval between reads at other times, to find requests that no gang needs any more."""
+"""Interval in seconds between lists of ProvisioningRequests at other times, to find requests that no gang needs any
+more.
+"""
 LIST_TIMEOUT_S = 3.0
 GATED = "Scheduling is blocked due to non-empty scheduling gates"
-"""Message that the API server writes when a pod with a gate is created."""
+"""Message that the API server writes into the condition of a new pod with a gate."""
 _WHOLE_PODS: Resource[dict[str, Any]] = Resource(
     core.PODS.group, core.PODS.version, core.PODS.plural, core.PODS.kind, dict[str, Any]
 )
@@ -35,19 +38,19 @@ _NOT_OF_A_TEMPLATE = ("nodeName", "schedulingGates")
 
 
 class Scaling(Writer):
-    """Writer of ProvisioningRequests and of pods' conditions, with the newest request of each gang."""
+    """Writer of ProvisioningRequests and of pods' conditions; `requests` has the newest request of each gang."""
 
     def __init__(self, context: WriteContext) -> None:
         super().__init__(context)
         self.requests: dict[str, autoscaling.ProvisioningRequest] = {}
-        """Requests by the UID of the gang."""
+        """Maps the UID of a gang to the gang's newest ProvisioningRequest."""
         self.served: bool | None = None
-        """True if the API server serves the kind; None before the first read."""
+        """True if the API server serves the kind ProvisioningRequest; None before the first list."""
         self._wanted = False
         self._listed_at = -CHECK_INTERVAL_S
 
     def refresh(self, now: float) -> None:
-        """List the requests again if a read is due (`now` is in seconds); after a failure, keep the known requests."""
+        """List the ProvisioningRequests if a list is due at `now`, in seconds; on a failure, keep the old list."""
         pause_s = POLL_S if self._wanted or self.requests else CHECK_INTERVAL_S
         if 0 <= now - self._listed_at < pause_s:
             return
@@ -64,7 +67,7 @@ class Scaling(Writer):
             self.requests, self.served = newest(found), True
 
     def follow(self, session: Session) -> None:
-        """Record if gangs of this cycle wait for the results of requests, so that requests are read more often."""
+        """Record if gangs of this cycle wait for results of ProvisioningRequests, which are then listed more often."""
         self._wanted = session.provisioning_wanted
 
     def report(self, decision: SetCondition) -> None:
@@ -86,7 +89,7 @@ class Scaling(Writer):
         self._cluster.ask(lambda state: state.on_pod_written(new))
 
     def report_eviction(self, decision: AnnotateEviction) -> None:
-        """Write the autoscalers' annotations of a bound pod, and the annotation that marks Muster as their writer."""
+        """Write a bound pod's annotations for autoscalers, and the annotation that marks Muster as their writer."""
         body = {"metadata": {"uid": decision.pod.uid, "annotations": safetoevict.annotations_for(decision.value)}}
         try:
             new = self._client.merge_patch(core.PODS, decision.pod.name, body, decision.pod.namespace)
@@ -96,7 +99,7 @@ class Scaling(Writer):
         self._cluster.ask(lambda state: state.on_pod_written(new))
 
     def request(self, wanted: RequestNodes) -> None:
-        """Create a ProvisioningRequest with PodTemplates derived from the current pods in the cluster."""
+        """Create a ProvisioningRequest, with PodTemplates derived from pods of the gang."""
         meta, owner = wanted.gang.group.metadata, msgspec.to_builtins(reference(wanted.gang.group))
         owned: dict[str, Any] = {
             "namespace": meta.namespace,
@@ -130,7 +133,7 @@ class Scaling(Writer):
         log.info("asked for nodes", gang=wanted.gang.key, request=wanted.name)
 
     def withdraw(self, withdrawal: WithdrawRequest) -> None:
-        """Delete a request and its PodTemplates."""
+        """Delete a ProvisioningRequest and its PodTemplates."""
         meta = withdrawal.request.metadata
         self._delete(autoscaling.PROVISIONING_REQUESTS, meta.name, meta.namespace, meta.uid)
         for each in withdrawal.request.spec.pod_sets:

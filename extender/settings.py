@@ -22,7 +22,7 @@ _CONDITION = re.compile(r"[^=]+=(True|False|Unknown)")
 
 
 class ExtenderSettings(Settings, frozen=True, kw_only=True):
-    """The settings of the extender, the same for all its pods."""
+    """The settings of the extender, which are the same for all of its pods."""
 
     KIND: ClassVar[str] = "ExtenderConfiguration"
 
@@ -30,77 +30,84 @@ class ExtenderSettings(Settings, frozen=True, kw_only=True):
     """Port of the verbs on loopback, because the calling kube-scheduler runs in the same pod."""
     cert_file: str = ""
     """The extender's certificate (PEM). With `certFile`, `keyFile` and `clientCaFile`, the extender serves its verbs
-    over TLS 1.3, and only to clients with a certificate. A new file takes effect with the next connection. If empty,
-    plain HTTP is served, on loopback only."""
+    over TLS 1.3, and only to clients with a certificate. A changed file takes effect with the next connection. If the
+    field is empty, the extender serves plain HTTP, on loopback only."""
     key_file: str = ""
     """Private key of the extender's certificate (PEM)."""
     client_ca_file: str = ""
-    """Authorities (PEM) of kube-scheduler's client certificate. These authorities must not sign certificates for other
-    clients, because every client with such a certificate may call the extender."""
+    """Certificate authorities (PEM) of kube-scheduler's client certificate. These authorities must not sign
+    certificates for other clients, because every client with such a certificate may call the extender."""
     status_port: Port = 9445
     """HTTP port of /metrics, /healthz and /readyz."""
     node_pool: str = DEFAULT_POOL
-    """Node pool of this kube-scheduler and extender (docs/autoscaling.md). The pool consists of the nodes whose label
-    `muster.dev/node-pool` has this value, and of the gangs in the pool's queues. The empty name stands for the default
-    pool, which has the nodes without this label."""
+    """Node pool for which this extender and its kube-scheduler work (docs/autoscaling.md). The pool consists of the
+    nodes whose label `muster.dev/node-pool` has this value, and of the gangs in the pool's queues. The empty name
+    stands for the default pool, which consists of the nodes without this label."""
     lease_name: str = ""
-    """Lease of the kube-scheduler next to the extender. The holder of the Lease determines which extender acts. If
-    empty, the name is `muster-scheduler`, or `muster-scheduler-NAME` for a node pool."""
+    """Lease of the kube-scheduler next to the extender. Only the extender next to the Lease's holder acts. If the field
+    is empty, the Lease is named `muster-scheduler`, or `muster-scheduler-NAME` for the node pool NAME.
+    """
     lease_namespace: str = names.SYSTEM_NAMESPACE
     """Namespace of the Lease."""
     barrier_timeout_s: Annotated[float, Meta(gt=0, lt=15)] = field(name="barrierTimeout", default=10.0)
     """Seconds that bind calls wait for the other members of their gang, counted from the first member's call. Each
-    member adds 0.05 s, up to a total of 290 s, which is less than kube-scheduler's timeout for bind calls. After the
-    wait, the extender checks again that it is the leader."""
+    member extends this time by 0.05 s, up to a total of 290 s, which is less than kube-scheduler's timeout for bind
+    calls. After the wait, the extender checks again that it is the leader.
+    """
     recovery_timeout_s: Seconds = field(name="recoveryTimeout", default=DEFAULTS.recovery_s)
-    """Seconds, plus 0.05 for each member of the minimum, that a gang may stay partially bound. After this time, the
-    extender evicts all members, and the gang waits again as a whole. The time should be longer than a restart of a
-    kubelet."""
+    """Seconds that a gang may stay partially bound; each member of the gang's minimum adds 0.05 s. After this time, the
+    extender evicts all members, and the gang waits again as a whole. The time should be longer than a kubelet needs for
+    a restart.
+    """
     staleness_grace_s: float = field(name="stalenessGrace", default=DEFAULTS.staleness_grace_s)
-    """Seconds that a started gang may lack members before the action stalegangeviction evicts the rest, so that the
-    gang starts again as a whole. With a negative value, no gang is evicted for missing members. The time should be long
-    enough for the gang's controller to re-create the missing pods."""
+    """Seconds that a started gang may lack members. After this time, the action stalegangeviction evicts the remaining
+    members, so that the gang starts again as a whole. With a negative value, no gang is evicted for missing members.
+    The time should suffice for the gang's controller to re-create the missing pods."""
     growth_delay_s: Seconds = field(name="growthDelay", default=DEFAULTS.growth_delay_s)
-    """Seconds after its start during which a gang gets no pods above its minimum, so that waiting gangs come before
-    surplus members."""
+    """Seconds after a gang's start during which the gang gets no pods above its minimum. So waiting gangs come before
+    surplus members of started gangs.
+    """
     longest_notice_s: NoticeSeconds = field(name="longestNotice", default=DEFAULTS.longest_notice_s)
     """Maximum time, in seconds, between an eviction notice and the eviction (docs/preemption.md#notice). 0 disables
-    notices. Every user may request notices of up to this time, which delays capacity for others. A queue can set a
-    shorter limit."""
+    notices. Every user may request notices of up to this time, and each notice delays capacity for other gangs. A queue
+    can set a shorter limit."""
     suspect_conditions: tuple[str, ...] = ()
-    """Additional node conditions, each as type=status, that make a node suspect: it gets no new pods, and gangs with
-    members there are repaired. The conditions of node-problem-detector, NVSentinel and EKS are built in
-    (docs/faults.md); a leading minus, as in -FrequentDockerRestart=True, removes a built-in one."""
+    """Additional node conditions, each as type=status, that make a node suspect. A suspect node gets no new pods, and
+    gangs with members on the node are repaired. The conditions of node-problem-detector, NVSentinel and EKS are built
+    in (docs/faults.md); a leading minus, as in -FrequentDockerRestart=True, removes a built-in condition."""
     suspect_taints: tuple[str, ...] = ()
-    """Additional taint keys that make a node suspect, with any effect, even for pods that tolerate them. A leading
-    minus removes a built-in key."""
+    """Additional taint keys that make a node suspect; such a taint counts with any effect, and even for pods that
+    tolerate it. A leading minus removes a built-in key."""
     node_fault_grace_s: Seconds = field(name="nodeFaultGrace", default=DEFAULTS.node_fault_grace_s)
-    """Seconds to wait for a node that is not ready before its gangs are repaired, because nodes often recover. The
+    """Seconds that a node may be not ready before the gangs on the node are repaired, because nodes often recover. The
     annotation `muster.dev/node-fault-grace` of a gang overrides this time."""
     fault_stop: Part = DEFAULTS.fault_stop
-    """Fraction of all nodes: while at least this fraction, and more than two nodes, are suspect or not ready, Muster
-    repairs nothing. kube-controller-manager stops its evictions in a zone at the same fraction."""
+    """Fraction of all nodes. While at least this fraction of the nodes, and more than two nodes, are suspect or not
+    ready, Muster repairs no gangs. kube-controller-manager stops its evictions in a zone at the same fraction.
+    """
     config: str | None = None
-    """File with actions, plugins and their arguments (docs/scheduler-configuration.md); changes take effect at run
-    time. If None, Muster's default configuration is used."""
+    """File with actions, plugins and their arguments (docs/scheduler-configuration.md); changes of the file take effect
+    at run time. If no file is set, Muster's default configuration is used.
+    """
     record_folder: str = ""
-    """Folder for recordings of the planner's inputs and decisions, for `muster replay` (docs/replay.md). Recording
-    needs memory for each object, about the size of the part of its JSON that the planner reads. If empty, nothing is
-    recorded."""
+    """Folder for recordings of the planner's inputs and decisions, for `muster replay` (docs/replay.md). For each
+    object, recording needs about as much memory as the JSON of the fields that the planner reads. If no folder is set,
+    nothing is recorded.
+    """
     record_mib: Annotated[int, Meta(ge=1)] = field(name="recordMiB", default=256)
-    """Maximum size of a recording on disk in MiB; the oldest part is deleted."""
+    """Maximum size of a recording on disk in MiB; beyond this size, the oldest files are deleted."""
     record_hours: Annotated[float, Meta(gt=0)] = 168.0
-    """Maximum age of a recording's oldest part in hours."""
+    """Maximum age of a recording's files in hours; older files are deleted."""
     traces_endpoint: str = ""
     """URL of a collector for OTLP over HTTP, e.g. http://collector.observability.svc:4318, which gets a trace for each
-    gang (docs/operations.md). Requires `muster[tracing]`. If empty, the variable OTEL_EXPORTER_OTLP_ENDPOINT is used;
-    without it, there are no traces."""
+    gang (docs/operations.md). Requires `muster[tracing]`. If the field is empty, the environment variable
+    OTEL_EXPORTER_OTLP_ENDPOINT is used. If that variable is empty, too, no traces are sent."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
-    """Lowest level that is logged, as JSON on standard error."""
+    """Lowest level of log entries that are written, as JSON to standard error."""
 
     @property
     def tls(self) -> Files | None:
-        """The TLS files, for valid settings; None if the verbs are served over plain HTTP."""
+        """The files for TLS, from valid settings; None if the verbs are served over plain HTTP."""
         return Files(Path(self.cert_file), Path(self.key_file), Path(self.client_ca_file)) if self.cert_file else None
 
     @property
@@ -110,7 +117,7 @@ class ExtenderSettings(Settings, frozen=True, kw_only=True):
 
     @property
     def timing(self) -> Timing:
-        """Times and limits for planning cycles."""
+        """Times and limits that apply to planning cycles."""
         return Timing(
             recovery_s=self.recovery_timeout_s,
             staleness_grace_s=self.staleness_grace_s,
@@ -126,7 +133,7 @@ class ExtenderSettings(Settings, frozen=True, kw_only=True):
         return self.lease_name or lease_of(self.node_pool)
 
     def problems(self) -> Iterator[str]:
-        """Yield errors: an invalid name of a node pool, or TLS with a missing file."""
+        """Yield messages about invalid settings, such as a node pool's invalid name, or TLS with a missing file."""
         if self.node_pool and not is_pool_name(self.node_pool):
             yield (
                 f"nodePool: {self.node_pool!r} is not a node pool name: lower-case letters, digits and '-', at most "
@@ -143,7 +150,7 @@ class ExtenderSettings(Settings, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtenderOptions:
-    """Values of the command line."""
+    """Values of the extender's command line."""
 
     kubeconfig: str
     host: str

@@ -1,12 +1,12 @@
-"""Past usage of queues, from the ConfigMap `muster-usage` in Muster's namespace, extended until now.
+"""Past usage of queues, from the ConfigMap `muster-usage` in Muster's namespace, extended up to the present.
 
-Only the history recorder's account may write the ConfigMap. If the ConfigMap is missing, budgets are not enforced: a
-failure of the history may cost money, but must not stop any gang. If the content cannot be parsed, the last valid
-content is used.
+Only the history recorder's service account is allowed to write the ConfigMap. If the ConfigMap is missing, budgets are
+not enforced: a failure of the history recorder may cost money, but must not stop any gang. If the ConfigMap's content
+cannot be parsed, the last valid content is used.
 
-Between publications, a meter adds the usage of queues, so that budgets are always up to date. Without the meter, the
-usage of a gang since the last publication would be missing from the gang's end until the next publication. A waiting
-gang could then be planned beyond the budget, especially while the recorder is down.
+Between publications, a meter adds the usage of queues, so that budgets are always up to date. Without the meter, when a
+gang ends, its usage since the last publication would be missing until the next publication. A waiting gang could then
+be planned beyond the budget, especially while the recorder is down.
 """
 
 from collections.abc import Callable, Mapping
@@ -37,7 +37,7 @@ from muster.resources.vector import unit
 
 log = structlog.get_logger()
 WAIT_S: Final = 15.0
-"""Time that the planner waits for the usage when it starts, so that no gang bypasses a budget."""
+"""Maximum time in seconds that the planner waits for the usage when it starts, so that no gang bypasses a budget."""
 
 
 class _ConfigMap(meta.Object):
@@ -48,26 +48,29 @@ _USAGE: Final = Resource("", "v1", "configmaps", "ConfigMap", _ConfigMap)
 
 
 class UsageFeed:
-    """Watcher of the ConfigMap; `current` is the last content."""
+    """Watcher of the ConfigMap with the usage of queues; `current` is its last valid content."""
 
     def __init__(self, client: Client, namespace: str, *, monotonic_s: Callable[[], float]) -> None:
         self._monotonic_s = monotonic_s
         self._began_s = monotonic_s()
         self.current: PublishedUsage | None = None
-        """The last valid content; None before the first content, or after the ConfigMap has been deleted."""
+        """The last valid content of the ConfigMap; None before the first one, or after the ConfigMap's deletion."""
         self._failed = ""
-        """The last error, which has been logged once."""
+        """The error in the ConfigMap's last content, which has been logged; empty if there was none."""
         self._reflector: Reflector[_ConfigMap] = Reflector(
             client, _USAGE, namespace=namespace, field_selector=f"metadata.name={USAGE}"
         )
         self._reflector.add_handler(self.on_change)
 
     def ready(self) -> bool:
-        """Return True once the ConfigMap has been read or found missing, or the waiting time is over."""
+        """Return True once the ConfigMap has been read or found missing, or once the waiting time `WAIT_S` is over."""
         return self._reflector.synced or self._monotonic_s() - self._began_s > WAIT_S
 
     def start(self) -> None:
-        """Start watching the ConfigMap. Call this method on the loop."""
+        """Start watching the ConfigMap.
+
+        Call this method on the event loop.
+        """
         self._reflector.start()
 
     def stop(self) -> None:
@@ -75,7 +78,7 @@ class UsageFeed:
         self._reflector.stop()
 
     def on_change(self, _old: _ConfigMap | None, new: _ConfigMap | None) -> None:
-        """Process the ConfigMap; None means that it was deleted."""
+        """Process a change of the ConfigMap; `new` is None if the ConfigMap was deleted."""
         try:
             self.current = read_usage(new.data) if new is not None else None
             why = ""
@@ -87,25 +90,29 @@ class UsageFeed:
 
 
 Spent = dict[tuple[str, str], float]
-"""Maps a queue and a resource to an amount in units or in unit seconds."""
+"""Maps a queue and a resource to an amount in the resource's unit, or to a usage in unit seconds."""
 AWAY_S: Final = 60.0
-"""Longest time between two measurements, usually a few seconds apart, for which the usage at its start is counted."""
+"""Longest time in seconds between two measurements for which the usage at the first one is counted. Usually,
+measurements are a few seconds apart.
+"""
 _NO_RATES: Final[Mapping[tuple[str, str], float]] = {}
 
 
 class Meter:
-    """Meter of the resources that queues hold, summed over time since the last publication."""
+    """Meter that sums up, over the time since the last publication, the resources that queues hold."""
 
     def __init__(self) -> None:
         self._until: float | None = None
-        """End of the publication to which the meter adds."""
+        """Time up to which the usage is published; the meter adds the usage since this time."""
         self._last = 0.0
         self._rates = _NO_RATES
-        """Units held at the last measurement."""
+        """Maps a queue and a resource to the amount that the queue held at the last measurement, in the resource's
+        unit.
+        """
         self._since: dict[Period, Spent] = {}
 
     def advanced(self, published: PublishedUsage | None, snapshot: Snapshot, now: float) -> PublishedUsage | None:
-        """Return the current usage: the published usage plus the usage since the publication."""
+        """Return the usage up to the present: the published usage plus the usage since the publication."""
         limits = snapshot.limited.limits.bounds.values()
         resources = {budget.resource for bounds in limits for budget in bounds.annotated.budgets}
         if published is None or published.until > now + AHEAD_S or not resources:
@@ -131,7 +138,7 @@ class Meter:
 def _sum(
     published: PublishedUsage, since: Mapping[Period, Spent], now: float, resources: AbstractSet[str]
 ) -> PublishedUsage:
-    """Return the published usage of these resources plus the usage since the publication."""
+    """Return the published usage of the given resources plus their usage since the publication."""
     sums: dict[Period, dict[str, dict[str, float]]] = {}
     names = {period: period_of(period, now).name for period in PERIODS}
     for period, spent in since.items():

@@ -3,7 +3,7 @@
 A cycle waits for placements and evictions, because the next cycle depends on them. All other writes (gates, statuses,
 conditions) are only started, so that slow responses do not delay other gangs. Threads alternate between namespaces, so
 that the thousands of pods of one gang do not delay the gangs of other tenants. For each object, at most one write of a
-kind is in progress. A write that was confirmed after a cycle's snapshot is not repeated by this cycle.
+kind is in progress. A cycle does not repeat a write that was confirmed after the cycle's snapshot.
 """
 
 import threading
@@ -29,13 +29,14 @@ log = structlog.get_logger()
 WRITES = Counter("muster_planner_writes_total", "Writes of the planner, by kind and result", ["what", "result"])
 UNDER_WAY = Gauge("muster_planner_writes_under_way", "Writes of the planner that are queued or wait for a response")
 RETRY_S = 1.0
-"""Delay before a failed write is retried."""
+"""Delay in seconds before a failed write is retried."""
 REFUSED_MOST_S = 60.0
-"""Maximum delay before a repeatedly rejected write is retried; the delay begins with `RETRY_S` and doubles."""
+"""Maximum delay in seconds before a repeatedly rejected write is retried; the delay begins with `RETRY_S` and doubles.
+"""
 _REFUSALS = (BadRequest, Forbidden, Invalid, NamespaceEnds)
-"""Kinds of rejections that are repeated until an object changes."""
+"""Errors with which the API server rejects a write again and again, until an object changes."""
 STOP_S = 5.0
-"""Time for which the process waits for writes in progress before it ends."""
+"""Maximum time in seconds that the process waits, before it ends, for writes in progress."""
 
 
 class Lane(StrEnum):
@@ -69,7 +70,7 @@ _THREADS = {Lane.DECISIONS: 16, Lane.PODS: 16, Lane.WORDS: 8}
 
 
 class Writes:
-    """Queues of writes that threads run while this replica is `active`; `wake` requests a cycle."""
+    """Queues of writes, which threads carry out while this replica is `active`; `wake` requests a cycle."""
 
     def __init__(
         self, *, active: Callable[[], bool], wake: Callable[[], None], monotonic_s: Callable[[], float]
@@ -82,7 +83,7 @@ class Writes:
         self._waiting = {lane: GroupQueue[_Write](attrgetter("namespace")) for lane in _THREADS}
         self._under_way: dict[str, Future[None]] = {}
         self._answered: set[str] = set()
-        """Names of writes that were confirmed after the last snapshot, which does not contain them."""
+        """Names of writes that were confirmed after the last snapshot, so that the snapshot does not contain them."""
         self._again: set[str] = set()
         """Names of writes that were decided again while they were in progress."""
         self._not_before: dict[str, float] = {}
@@ -101,7 +102,7 @@ class Writes:
             self._refused = {key: refused for key, refused in self._refused.items() if refused[1] > oldest}
 
     def all(self, what: str, write: Callable[[D], object], items: Iterable[D]) -> None:
-        """Run all writes in parallel and wait for the results; a failure does not affect the others."""
+        """Run `write` for all items in parallel, and wait for the results; a failure does not affect other items."""
 
         def one(item: D) -> None:
             if self._not_before.get(f"{what}/{item.gang.key}", 0.0) <= self._monotonic_s():
@@ -116,7 +117,8 @@ class Writes:
 
         `namespace` is the namespace of the written object; by default it is the first part of the key.
 
-        If a write of this name is in progress or newer than the snapshot, a new cycle is requested after its response.
+        If a write with this name is in progress or newer than the snapshot, a new cycle is requested once that write
+        has its response.
         """
         name = f"{what}/{key}"
         with self._lock:
@@ -148,7 +150,7 @@ class Writes:
         self.settled(STOP_S)
 
     def _run_next(self, lane: Lane) -> None:
-        """Run the oldest write of the namespace that has waited longest; called once for each started write."""
+        """Run the oldest write of the namespace that has waited longest; each started write causes one call."""
         with self._lock:
             one = self._waiting[lane].next_key()
         try:

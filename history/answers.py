@@ -1,9 +1,9 @@
 """Queries of the history and their results, for the web server and the commands.
 
-`OfStore` reads answers from a store, limited to a caller's scope. `answers` returns the answer for a URL path.
-`silence` reports whether the recorder is still running, so that missing data is not mistaken for missing events. The
-recorder writes its progress with every transaction, and every ten seconds while nothing happens. The recorder writes no
-progress while it cannot read the cluster.
+`OfStore` reads answers from a store, within a user's scope. `answers` returns the answer for a URL path. `silence`
+reports if the recorder is down, so that users do not mistake missing data for missing events. The recorder writes the
+time of its last pass with every transaction, and every ten seconds while nothing happens. While the recorder cannot
+read the cluster, it does not write this time.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -21,13 +21,15 @@ MOST: Final = 1000
 Time = Annotated[float, msgspec.Meta(ge=0, le=1e11)]
 """Time in a query, in seconds since the epoch (up to the year 5138)."""
 SILENT_AFTER_S: Final = 60.0
-"""The recorder counts as down if its last progress is older than this: six write intervals, and longer than a restart
-takes."""
+"""Time in seconds since its last pass after which the recorder counts as down. This time is six write intervals, which
+is longer than a restart takes.
+"""
 NO_GANGS: Final = "later events of gangs are missing; the recorder reads them at its start, as far as they still exist"
 NO_USAGE: Final = "later requests and usage of gangs are not included yet"
 NO_BUDGETS: Final = "the budgets shown do not include later usage; the planner includes the usage of its current gangs"
-"""Notes for users on the data that is missing while the recorder is down: in lists of gangs, in usage, and in
-budgets."""
+"""Notes to users about the data that is missing while the recorder is down: in lists of gangs, in usage, and in
+budgets.
+"""
 
 
 class GangQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,36 +56,36 @@ class UsageQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Gangs(msgspec.Struct, frozen=True):
-    """Gangs, and the periods for which nothing was recorded."""
+    """The answer to a query for gangs: the gangs, and the periods for which nothing was recorded."""
 
     gangs: list[read.GangHistory]
     gaps: list[read.Outage] = []
 
 
 class Coverage(msgspec.Struct, frozen=True):
-    """The time until which the history is recorded."""
+    """The time up to which the history is recorded."""
 
     looked: float
     """Time of the recorder's last pass, in seconds since the epoch; 0 if there was no pass."""
 
 
 class OfStore(NamedTuple):
-    """Answers from a store, for the caller of `scope`."""
+    """Answers from a store, limited to the user's `scope`."""
 
     store: HistoryStore
     scope: Scope = EVERYTHING
 
     def gangs(self, asked: GangQuery) -> Gangs:
-        """Return the gangs that match a query."""
+        """Return the gangs that match a query, and the periods for which nothing was recorded."""
         wanted = msgspec.structs.asdict(asked) | {"limit": min(asked.limit, MOST)}
         return Gangs(read.gangs(self.store, self.scope, **wanted), read.gaps(self.store, asked.since))
 
     def events(self, namespace: str, name: str) -> list[read.GangEvent]:
-        """Return the events of the gangs of a workload."""
+        """Return the events of a workload's gangs."""
         return read.events_of_gang(self.store, self.scope, namespace, name)
 
     def usage(self, asked: UsageQuery) -> list[usage.UsageRow]:
-        """Return the usage that a query selects, grouped by its keys."""
+        """Return the usage that a query selects, grouped by the query's keys."""
         wanted = msgspec.structs.asdict(asked)
         return usage.usage(self.store, self.scope, wanted.pop("by"), **wanted)
 
@@ -93,14 +95,14 @@ class OfStore(NamedTuple):
 
 
 class QueryError(ValueError):
-    """An invalid query; the message names the parameter and the problem."""
+    """Error for an invalid query; the message names the parameter and the problem."""
 
 
 def answers(store: HistoryStore, scope: Scope, path: Sequence[str], query: Mapping[str, str]) -> Any:
-    """Return the answer to a request of the page's API for the history, to be sent as JSON.
+    """Return the answer, to be sent as JSON, to a request of the web page's API for the history.
 
-    `path` is the path after /api: history, history/NAMESPACE/NAME, usage or recorder. Raise QueryError for an invalid
-    query, LookupError for another path.
+    `path` is the path after /api: history, history/NAMESPACE/NAME, usage or recorder. Raises QueryError for an invalid
+    query, and LookupError for an unknown path.
     """
     source = OfStore(store, scope)
     try:
@@ -125,10 +127,10 @@ def recorded_until(store: HistoryStore) -> float:
 
 
 def silence(looked: float, now: float, what: str, clock: Callable[[float], str]) -> str:
-    """Return a warning if the recorder's last pass is too long ago; empty if the recorder is up to date.
+    """Return a warning if the recorder's last pass is too long ago; otherwise return an empty text.
 
-    `what` describes the data that is missing in this case, and `clock` formats a time. A last pass in the future, by a
-    clock that is ahead, causes no warning.
+    `what` describes the data that is missing while the recorder is down, and `clock` formats a time. A last pass in the
+    future, from a clock that is ahead, causes no warning.
     """
     if now - looked <= SILENT_AFTER_S:
         return ""

@@ -1,7 +1,8 @@
-"""State of existing gangs, from which each observation derives new events and rows to write. Pure.
+"""State of the gangs that have not ended, from which each observation derives new events and rows to write. Pure.
 
-Observations may arrive repeatedly and out of order (a list during a watch): older versions of an object are ignored,
-and ended gangs stay ended. Entries can be restored from the open rows of the store (`reopen`).
+Observations may arrive repeatedly and out of order, because lists are read while watches run. Therefore older versions
+of an object are ignored, and ended gangs stay ended. Entries can be restored from the store's rows of gangs that have
+not ended (`reopen`).
 """
 
 from collections import Counter, OrderedDict
@@ -31,19 +32,21 @@ from muster.api.muster.checkpoint import checkpoint_of
 from muster.resources.vector import Vector
 
 REMEMBERED: Final = 200_000
-"""Number of ended pods and PodGroups whose UIDs are kept, so that late observations do not open them again."""
+"""Maximum number of ended pods and PodGroups whose UIDs are kept, so that late observations do not begin new entries
+for them.
+"""
 _USER_CHARS: Final = 512
 UID_CHARS: Final = 63
 """Maximum number of characters of a UID in the store."""
 
 
 class Entries:
-    """The unfinished gangs, runs and holdings, by key, and all changes since the last call of `take_changes`."""
+    """The gangs, runs and holdings of nodes that have not ended, and all changes since the last `take_changes`."""
 
     def __init__(self, offers: Callable[[str], Vector | None] = lambda _: None) -> None:
         self.changes = RowChanges()
         self.offers = offers
-        """Returns the resources of a node; None if the node is unknown."""
+        """Returns the resources that a node offers; None if the node is unknown."""
         self.gangs: dict[str, RecordedGang] = {}
         self.runs: dict[str, GangRun] = {}
         self.holdings: dict[str, Holding] = {}
@@ -54,31 +57,30 @@ class Entries:
         self.closed: OrderedDict[str, None] = OrderedDict()
         """UIDs of the most recently ended pods and PodGroups."""
         self.asked: OrderedDict[str, tuple[int, str]] = OrderedDict()
-        """Maps a gang to the minimum and PriorityClass of its last PodGroup; only for the most recently deleted
-        PodGroups."""
+        """Maps a gang whose PodGroup was deleted recently to the minimum and PriorityClass of this PodGroup."""
         self.jobs: dict[str, tuple[int, int, str]] = {}
-        """Maps the namespace and UID of a Volcano Job to its last seen version, restarts and phase."""
+        """Maps the namespace and UID of a Volcano Job to the Job's last seen version, number of restarts, and phase."""
         self.members: dict[str, tuple[str, Vector]] = {}
-        """Maps the UID of an unfinished pod to its run and its requests."""
+        """Maps the UID of a pod that has not ended to the run of its gang, and to the pod's requests."""
         self.together: dict[str, Vector] = {}
         """Maps a run to the sum of its pods' requests."""
         self.begun: Counter[str] = Counter()
         """Maps a run to the number of its running or succeeded members."""
         self.failed: Counter[str] = Counter()
-        """Maps a run to the number of its members that ran and failed."""
+        """Maps a run to the number of its members that have failed after they had run."""
         self.unended: Counter[str] = Counter()
         """Maps a run to the number of its members that have not ended."""
         self.bound: Counter[str] = Counter()
         """Maps a run to the number of its members that are bound to nodes."""
         self.shapes: dict[str, dict[str, Vector]] = {}
-        """Maps a run and a pod set to the resources of its most recently observed member."""
+        """Maps a run and a pod set to the resources of the pod set's most recently observed member."""
         self.spares: dict[str, str] = {}
-        """Maps a run to the key of the holding that stands for the run's spare slots."""
+        """Maps a run to the key of the holding that represents the run's spare slots."""
         self.why: dict[str, str] = {}
-        """Maps the UID of a pod that is about to be evicted to the text of the reason."""
+        """Maps the UID of a pod that is about to be evicted to the reason as text."""
         self.hourly = HourlyLimit()
         self._alive: Counter[str] = Counter()
-        """Maps a gang to the number of its open runs and holdings."""
+        """Maps a gang to the number of its runs and holdings of nodes that have not ended."""
 
     def reopen(
         self,
@@ -87,9 +89,9 @@ class Entries:
         holdings: Iterable[Holding],
         ended: Iterable[str] = (),
     ) -> None:
-        """Load the gangs, runs and holdings that are unfinished in the store.
+        """Load the gangs, runs and holdings of nodes that have not ended according to the store.
 
-        `ended` are the UIDs of ended pods that the API server may still list.
+        `ended` contains the UIDs of ended pods that the API server may still list.
         """
         for uid in ended:
             self.remember(uid)
@@ -107,7 +109,7 @@ class Entries:
             self._has_begun(holding)
 
     def take_changes(self) -> RowChanges:
-        """Return the changes since the last call."""
+        """Return the changes since the last call of this method."""
         taken, self.changes = self.changes, RowChanges()
         return taken
 
@@ -136,7 +138,7 @@ class Entries:
                     self.changed(each)
 
     def opened(self, holding: Holding) -> None:
-        """Record that a member got its node; a holding without a node stands for the spare slots of its run."""
+        """Record that a member got its node; a holding without a node represents the spare slots of its run."""
         self.holdings[holding.pod] = holding
         self._has_begun(holding)
         self.hourly.add_rows(self.gangs[holding.gang].namespace, 1)
@@ -162,7 +164,7 @@ class Entries:
         self.remember(holding.pod)
 
     def save(self, gang: RecordedGang, meta: ObjectMeta, moment: ObservationTime) -> None:
-        """Record the checkpoint that an object reports, if its time is plausible, because any user may write one."""
+        """Record the checkpoint that an object reports, unless its time is implausible: any user may write it."""
         text = meta.annotations.get(names.CHECKPOINT)
         checkpoint = checkpoint_of(text) if text else None
         if checkpoint is not None and gang.submitted <= checkpoint.at * MS <= moment.at:
@@ -193,17 +195,17 @@ class Entries:
         )
 
     def touch(self, gang: RecordedGang, run: GangRun | None = None) -> None:
-        """Mark a gang and one of its runs as changed, so that they are written to the store."""
+        """Mark a gang, and if given one of its runs, as changed, so that it is written to the store."""
         self.changes.gangs[gang.id] = gang
         if run is not None:
             self.changes.runs[run.uid] = run
 
     def changed(self, holding: Holding) -> None:
-        """Mark a holding as changed, so that it is written to the store."""
+        """Mark a holding of a node as changed, so that it is written to the store."""
         self.changes.holdings[holding.pod] = holding
 
     def deleted(self, namespace: str, key: str) -> None:
-        """Mark the stored row of a deleted object for aggregation, if its namespace has too many rows in this hour."""
+        """Mark a deleted object's stored row for aggregation, if the object's namespace has too many rows this hour."""
         if self.hourly.is_full(namespace):
             self.changes.summed.add(key)
 
@@ -220,9 +222,9 @@ class Entries:
             self.asked.popitem(last=False)
 
     def less_alive(self, gang: str) -> None:
-        """Record that a run or holding of a gang has ended.
+        """Record that a run or a holding of a gang has ended.
 
-        If the gang itself has ended and this was its last unfinished run or holding, drop the gang.
+        If the gang itself has ended, too, and has no other unfinished run or holding, drop the gang.
         """
         self._alive[gang] -= 1
         if known := self.gangs.get(gang):
@@ -237,5 +239,5 @@ class Entries:
 
 
 def user_of(meta: ObjectMeta) -> str:
-    """Return the creator of an object, as written by admission; empty if there is none."""
+    """Return the creator of an object, whom admission has written into the object; empty if unknown."""
     return clean(meta.annotations.get(names.CREATED_BY, ""), _USER_CHARS)

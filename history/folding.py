@@ -1,4 +1,4 @@
-"""Folding: the detailed rows of past days are replaced by the usage per day, in one transaction."""
+"""Aggregation (folding) of the history: usage per day replaces the detailed rows of past days in one transaction."""
 
 from collections.abc import Collection, Mapping
 from typing import Any, Final
@@ -13,14 +13,14 @@ from history.store import HistoryStore
 from history.usage import FOLDED
 
 ALL_NAMES: Final = "*"
-"""Placeholder for the names of all workloads of a namespace, in daily usage that no longer distinguishes them."""
+"""Placeholder for the names of all workloads of a namespace, in daily usage without workload names."""
 _AT_ONCE: Final = 500
-"""Number of namespaces per statement."""
+"""Maximum number of namespaces or keys in one SQL statement."""
 _NAMELESS: Final = frozenset(Key._fields) - {"name"}
 
 
 def fold(store: HistoryStore, begin: int, end: int) -> None:
-    """Replace the details of a day, or of a part of a day, by its usage, for all namespaces."""
+    """Replace the details of a day, or of a part of a day, by the usage on that day, for all namespaces."""
     with store.failing():
         totals = unfolded(store, ReadWindow(begin, end, EVERYTHING))
         with store.engine.begin() as connection:
@@ -34,7 +34,7 @@ def fold(store: HistoryStore, begin: int, end: int) -> None:
 def fold_namespace(store: HistoryStore, namespace: str, begin: int, end: int) -> None:
     """Replace the details of one namespace up to a time by usage per day, without workload names.
 
-    Data before `begin` is already folded.
+    Data before `begin` is already aggregated.
     """
     with store.failing():
         _merge(store, namespace)
@@ -49,9 +49,9 @@ def fold_namespace(store: HistoryStore, namespace: str, begin: int, end: int) ->
 
 
 def fold_rows(store: HistoryStore, keys: Collection[str]) -> None:
-    """Replace the ended rows with these keys by usage per day, without workload names; delete gangs that have ended.
+    """Replace the ended rows with the given keys by usage per day, without workload names; delete ended gangs.
 
-    `spans.of_keys` defines the keys.
+    `spans.of_keys` defines to which rows a key refers.
     """
     waiting = sorted(keys)
     for first in range(0, len(waiting), _AT_ONCE):
@@ -74,7 +74,7 @@ def fold_rows(store: HistoryStore, keys: Collection[str]) -> None:
 
 
 def _merge(store: HistoryStore, namespace: str) -> None:
-    """Merge the daily usage of all workloads of a namespace, so that their names can be dropped."""
+    """Merge the daily usage of all workloads of a namespace, which drops the workloads' names."""
     mine = (DAYS.c.namespace == namespace) & (DAYS.c.name != ALL_NAMES)
     with store.engine.begin() as connection:
         for day in connection.execute(select(DAYS.c.day).where(mine).distinct()).scalars().all():
@@ -89,7 +89,7 @@ def _of_all_names(totals: Totals[Key]) -> dict[tuple[Key, str], Amounts]:
 
 
 def _add(store: HistoryStore, connection: Connection, day: int, totals: Mapping[tuple[Key, str], Amounts]) -> None:
-    """Add amounts to the stored usage of a day."""
+    """Add usage to the stored usage of a day."""
     names = sorted({key.namespace for key, _ in totals})
     for first in range(0, len(names), _AT_ONCE):
         namespaces = names[first : first + _AT_ONCE]
@@ -106,7 +106,7 @@ def _add(store: HistoryStore, connection: Connection, day: int, totals: Mapping[
 def _drop(connection: Connection, end: int, namespace: str | None = None) -> None:
     """Delete the rows of runs, members and events that ended before a time.
 
-    Of gangs that still run, only drop the ended runs and their events.
+    Of a gang that has not ended, only the ended runs and their events are deleted.
     """
     mine = [] if namespace is None else [GANGS.c.namespace == namespace]
 

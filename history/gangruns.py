@@ -1,4 +1,4 @@
-"""Processing of observed PodGroups, Placements and Volcano Jobs for the entries: events of whole gangs. Pure."""
+"""Processing of observed PodGroups, Placements and Volcano Jobs, from which events of whole gangs are derived. Pure."""
 
 from msgspec.structs import replace
 
@@ -41,7 +41,7 @@ def group(entries: Entries, new: PodGroup, moment: ObservationTime) -> None:
 
 
 def _opened(entries: Entries, new: PodGroup, moment: ObservationTime) -> GangRun | None:
-    """Return the run of a new PodGroup; None if it has already ended."""
+    """Return the run of a new PodGroup; None if the PodGroup has already ended."""
     meta = new.metadata
     over = new.status.phase == "Completed" and not moment.live  # it ended before the first pass, or is already recorded
     if not meta.uid or meta.uid in entries.closed or over:
@@ -94,7 +94,7 @@ def group_gone(entries: Entries, uid: str, moment: ObservationTime, stamp: str |
 
 
 def _is_reported_by_job(entries: Entries, gang: RecordedGang) -> bool:
-    """Return True if the gang's Volcano Job still exists: its PodGroup is also deleted at restarts."""
+    """Return True if the gang's Volcano Job still exists, because the Job's restart also deletes the PodGroup."""
     return gang.owner_key in entries.of_owner
 
 
@@ -133,7 +133,7 @@ def _last_end(entries: Entries, run: GangRun, moment: ObservationTime) -> int:
 
 
 def _has_started(entries: Entries, gang: RecordedGang, run: GangRun, at: int) -> None:
-    """Record an estimated start of a completed gang for which no start was observed or recorded."""
+    """Record an estimated start of a completed gang, if no start of the gang was observed or recorded."""
     if gang.started is None:
         gang.started = at
         entries.happens(
@@ -179,10 +179,7 @@ def _record_placement(entries: Entries, run: GangRun, placement: Placement, mome
 def _record_victims(
     entries: Entries, gang: RecordedGang, run: GangRun, placement: Placement, moment: ObservationTime
 ) -> None:
-    """Record in the history of each victim for which gang it is to be evicted.
-
-    The victims are listed in that gang's placement.
-    """
+    """Record, for each victim that a placement lists, in favour of which gang the victim is to be evicted."""
     by = f"{gang.namespace}/{gang.kind} {gang.name}"
     for key in dict.fromkeys(map(placement.gang_key, placement.spec.victims)):
         victim = entries.runs.get(entries.run_of.get(key, ""))
@@ -219,12 +216,12 @@ def job(entries: Entries, new: RecordedJob, moment: ObservationTime) -> None:
 
 
 def owner_key(job: Object) -> str:
-    """Return the namespace and UID of a Volcano Job, because PodGroups in other namespaces may name it too."""
+    """Return the key of a Volcano Job: namespace and UID, because PodGroups in other namespaces may name this UID."""
     return f"{job.metadata.namespace}/{job.metadata.uid}"
 
 
 def job_gone(entries: Entries, key: str, moment: ObservationTime) -> None:
-    """Record that a Volcano Job, given by namespace and UID, was deleted."""
+    """Record that the Volcano Job with the given namespace and UID was deleted."""
     entries.jobs.pop(key, None)
     gang = entries.gangs.get(entries.of_owner.pop(key, ""))
     if gang is None:

@@ -1,4 +1,4 @@
-"""Changes of a PodGroup, its Placement or its Volcano Job since the last observation. Pure."""
+"""Events from the changes of a PodGroup, its Placement or its Volcano Job since the last observation. Pure."""
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -33,7 +33,7 @@ RECORDED_JOBS: Final = Resource(JOBS.group, JOBS.version, JOBS.plural, JOBS.kind
 
 
 class NewGangEvent(NamedTuple):
-    """An event that does not have a row yet."""
+    """An event for which no row has been created yet."""
 
     what: What
     at: int
@@ -59,7 +59,7 @@ def queue_of(group: PodGroup) -> str:
 
 
 def asks(group: PodGroup) -> str:
-    """Return the text about a new PodGroup's PriorityClass and minimum, to be shown after the name of its queue."""
+    """Return a text about a new PodGroup's PriorityClass and minimum, which follows the name of its queue."""
     name, least = clean(group.spec.priority_class_name, NAME_CHARS), group.spec.min_member
     together = f"; {least} members start together" if least > 1 else ""
     return f" with class {name}{together}" if name else together
@@ -68,7 +68,7 @@ def asks(group: PodGroup) -> str:
 def minimum(group: PodGroup) -> Vector:
     """Return the minimum resources of a gang; empty if unreadable.
 
-    Resource names with a prefix of quotas (such as `requests.`) are skipped, because they repeat other resources.
+    Names with a prefix from ResourceQuotas (such as `requests.cpu`) are skipped, because they repeat other resources.
     """
     given = group.spec.min_resources or {}
     plain = {
@@ -154,9 +154,9 @@ def _planned(placement: Placement, nodes: Sequence[str]) -> str:
 
 
 def of_job(job: RecordedJob, moment: ObservationTime, failure: str) -> Iterator[NewGangEvent]:
-    """Yield the events in a Volcano Job's status: its last restart, suspension and end, each with its name.
+    """Yield the events in a Volcano Job's status: its last restart, its suspension and its end, each with a key.
 
-    `failure` is the first failure of a member.
+    `failure` is a text about the first failure of a member.
     """
     status, phase = job.status, job.status.state
     at = moment.time_of(phase.last_transition_time)
@@ -169,7 +169,7 @@ def of_job(job: RecordedJob, moment: ObservationTime, failure: str) -> Iterator[
 
 
 def ending_text(state: State, failure: str, message: str) -> str:
-    """Return a text about a gang's end: its state, its first failed member (if it failed), and its owner's message."""
+    """Return a text about a gang's end: its state, its first failed member if any, and its owner's message."""
     known = failure and state == "Failed" and f"pod {failure.partition(' ')[0]} " not in message
     parts = "; ".join(filter(None, (failure if known else "", message if state != "Deleted" else "")))
     return f"{state.lower()}: {parts}" if parts else state.lower()

@@ -1,7 +1,7 @@
-"""The integral of usage: requested and held amounts over time. Exact and pure.
+"""Integration of usage: requested and held amounts of resources over time. Exact and pure.
 
-All usage figures are computed here: rows of usage, folded days, published usage for budgets, and GPU seconds of gangs.
-Times are milliseconds; an integral is in thousandths or base units times milliseconds.
+This module computes all figures of usage: rows of usage, aggregated days, published usage for budgets, and GPU seconds
+of gangs. Times are in milliseconds; an integral is in thousandths (CPU, GPUs) or base units times milliseconds.
 """
 
 from collections import defaultdict
@@ -15,11 +15,11 @@ from muster.resources.vector import Vector
 
 K = TypeVar("K")
 FOREVER: Final = 2**62
-"""The end (ms) of a period that has not ended."""
+"""Time (ms) that is used as the end of a period that has not ended."""
 
 
 class Amounts(msgspec.Struct):
-    """Requested, held, used and lost amounts of one resource, integrated over time; for equal amounts, durations."""
+    """Requested, held, used and lost amounts of one resource, integrated over time."""
 
     asked: int = 0
     held: int = 0
@@ -35,7 +35,7 @@ class Amounts(msgspec.Struct):
 
 
 class TimeSpan(NamedTuple, Generic[K]):
-    """A period for which resources were requested or held."""
+    """A time span in which resources were requested or held."""
 
     key: K
     """Key of the sum to which the span contributes."""
@@ -47,12 +47,13 @@ class TimeSpan(NamedTuple, Generic[K]):
     """True if the amounts were held; False if they were requested."""
     used_from: int | None = None
     lost_from: int | None = None
-    """`used_from` and `lost_from` are the starts of the used and of the lost part of the held time; None without
-    such a part."""
+    """`used_from` is the start of the used part of the held time, and `lost_from` the start of the lost part. A field
+    is None if there is no such part.
+    """
 
 
 Totals = defaultdict[tuple[K, str], Amounts]
-"""Integrated amounts by key and resource."""
+"""Maps a key and a resource to the integrated amounts."""
 
 
 def integrate(
@@ -60,8 +61,8 @@ def integrate(
 ) -> Totals[K]:
     """Return the integral of the amounts of all spans over [since, until).
 
-    A span without an end lasts until `until`. `on` maps a key and a day (a number from 1970) to a new key; with it,
-    spans are split at midnight.
+    A span without an end lasts until `until`. `on` maps a key and a day, counted from 1970, to a new key. If `on` is
+    given, spans are split at midnight.
     """
     shapes: dict[tuple[K, int, int], tuple[Vector, Amounts]] = {}
     day, midnight = 0, until
@@ -96,9 +97,9 @@ def integrate(
 
 
 def by_queue(whole: TimeSpan[K], moves: Iterable[tuple[int, str]], key: Callable[[str], K]) -> Iterator[TimeSpan[K]]:
-    """Divide a span at the queue moves of its gang (`Charge.moves`), and yield the parts.
+    """Divide a span at the times when its gang moved to another queue (`Charge.moves`), and yield the parts.
 
-    The last part has the span's own key; `key` returns the key for an earlier queue.
+    The last part keeps the span's key; `key` returns the key of a part with an earlier queue.
     """
     begin, end = whole.begin, whole.end
     for until, queue in moves:

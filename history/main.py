@@ -1,4 +1,4 @@
-"""The recorder process, which exits with code 0 on request, and with 1 when it loses its lease."""
+"""The recorder process, which exits with code 0 after a signal, and with code 1 when it loses its Lease."""
 
 import logging
 import os
@@ -31,7 +31,7 @@ News = Literal["leading", "lost", "end"]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run until SIGTERM or until the lease is lost; return the exit code."""
+    """Run until SIGTERM or until the Lease is lost; return the exit code."""
     options = parse(argv)
     configure("history", options.settings.log_level)
     logging.getLogger("alembic").setLevel(logging.WARNING)
@@ -51,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 class RecorderProcess:
-    """The recorder with its lease and its status port."""
+    """The recorder with its Lease and its status port."""
 
     def __init__(self, client: Client, store: HistoryStore, options: RecorderOptions) -> None:
         settings = options.settings
@@ -84,7 +84,7 @@ class RecorderProcess:
         self._thread = threading.Thread(target=self._record, name="recorder", daemon=True)
 
     def run(self) -> int:
-        """Run until a signal arrives, or the lease is lost."""
+        """Run until a signal arrives or the Lease is lost."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda _number, _frame: self._news.put("end"))
         self._status.start()

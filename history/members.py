@@ -1,4 +1,4 @@
-"""Processing of observed pods for the entries: events and resources of each member, and the request of the gang.
+"""Processing of observed pods, from which each member's events and resources, and the gang's request, are derived.
 
 Pure.
 """
@@ -18,7 +18,7 @@ from muster.resources.vector import add, maximum, subtract
 from muster.workloads.table import slot_of, task_of
 
 PODS_ONLY: Final = "pods-"
-"""Prefix of the names of runs of pods without a PodGroup."""
+"""Prefix of the identifiers of runs that consist of pods without a PodGroup."""
 
 
 def pod(entries: Entries, new: RecordedPod, moment: ObservationTime) -> None:
@@ -51,7 +51,7 @@ def pod(entries: Entries, new: RecordedPod, moment: ObservationTime) -> None:
 
 
 def _charge_more(entries: Entries, holding: Holding, pod: RecordedPod) -> None:
-    """Raise the charge of a pod that has not started, if its node now offers more resources.
+    """Raise the amounts charged for a pod that has not started, if its node now offers more resources.
 
     A new node may register its GPUs only after pods were bound to it.
     """
@@ -65,7 +65,7 @@ def _charge_more(entries: Entries, holding: Holding, pod: RecordedPod) -> None:
 
 
 def _of_gang(entries: Entries, gang: RecordedGang, run: GangRun, pod: RecordedPod, moment: ObservationTime) -> None:
-    """Record the facts about a gang that its pod contains: creator, checkpoint, request and resources."""
+    """Record what a pod shows about its gang: creator, checkpoint, request, and resources per member."""
     if not gang.user and (user := user_of(pod.metadata)):
         gang.user = user
         entries.touch(gang)
@@ -88,7 +88,7 @@ def pod_gone(entries: Entries, uid: str, moment: ObservationTime, last: Recorded
 
 
 def unseen(entries: Entries, uids: Iterable[str], since: int, until: int) -> int:
-    """End the holdings of pods that ended between `since` and `until`, at an unknown time.
+    """End the holdings of nodes by pods that ended at an unknown time between `since` and `until`.
 
     The middle of the interval is recorded as the end. Return the number of pods whose holdings have ended.
     """
@@ -122,7 +122,7 @@ def _run_of_pod(entries: Entries, pod: RecordedPod, moment: ObservationTime) -> 
 def _without_group(entries: Entries, pod: RecordedPod, key: str, moment: ObservationTime) -> GangRun:
     """Return the run of a pod whose PodGroup was never observed.
 
-    Pods of the same owner and queue share a run; a pod without an owner has a run of its own.
+    Pods with the same owner and queue share a run; each pod without an owner has a run of its own.
     """
     meta, owner, queue = pod.metadata, pod.metadata.controller, pods.queue_of(pod)
     identity = f"{meta.namespace}/{clean(owner.uid, UID_CHARS) if owner else meta.uid}"
@@ -197,7 +197,7 @@ def _close(entries: Entries, holding: Holding, end: Ended) -> None:
 
 
 def _is_first(run: GangRun, news: groups.NewGangEvent) -> bool:
-    """Return False if an event of the same kind is already recorded for this placement, and one is enough."""
+    """Return False if the placement already has an event of this kind and only the first one is recorded."""
     if news.what not in _TOGETHER:
         return True
     last, run.seen.together[news.what] = run.seen.together.get(news.what), news.epoch
@@ -205,14 +205,14 @@ def _is_first(run: GangRun, news: groups.NewGangEvent) -> bool:
 
 
 def _count_members(entries: Entries, run: str, counter: Counter[str], more: int) -> None:
-    """Change one of the counters of a run's members, and derive the run's state from the counters again."""
+    """Change one of the counters of a run's members, and derive the gang's state from the counters again."""
     if run in entries.runs:
         counter[run] += more
         gangruns.refresh(entries, entries.gangs[entries.runs[run].gang], entries.runs[run])
 
 
 def _asks(entries: Entries, run: GangRun, pod: RecordedPod) -> None:
-    """Add a pod to the request of its gang, unless the pod has ended or is already counted."""
+    """Add a pod's requests to its gang's request, unless the pod has ended or is already counted."""
     uid = pod.metadata.uid
     if uid in entries.members or pod.finished or pod.metadata.deletion_timestamp:
         return
@@ -240,14 +240,16 @@ _EVENT_OF_END = {
     MemberEnd.LOST: What.LOST_MEMBER,
     MemberEnd.DELETED: What.DELETED_MEMBER,
 }
-"""Kind of the event that a member's end causes; no event for other ends."""
+"""Maps the reason for a member's end to the kind of event that it causes; other ends cause no event."""
 _TOGETHER: Final = frozenset({What.EVICTED_MEMBER, What.DELETED_MEMBER})
-"""Kinds of events that usually affect several members at once; only the first event per placement is recorded."""
+"""Kinds of events that usually affect several members at once; of each kind, only a placement's first event is
+recorded.
+"""
 _FIRST: Final = ", the first of its placement"
 
 
 def _of_member(what: What, holding: Holding, end: Ended) -> groups.NewGangEvent:
-    """Return the event of a member's end; one event for members that were evicted or deleted together."""
+    """Return the event of a member's end, if any; members that were evicted or deleted together share one event."""
     together = what in _TOGETHER
     title = f"{holding.name} on {holding.node}{_FIRST if together else ''}"
     text = f"{title}: {end.text}" if end.text else title

@@ -1,6 +1,8 @@
-"""Records of the history, and the scope of callers. Times are whole milliseconds, and amounts are exact integers.
+"""Records of the history, and the scope of what a user may see.
 
-Amounts are vectors of `muster.resources.vector`: CPU and GPUs in thousandths, everything else in base units.
+Times are whole milliseconds, and amounts are exact integers.
+
+Amounts are vectors of `muster.resources.vector`: CPU and GPUs in thousandths, and all other resources in base units.
 """
 
 from collections.abc import Mapping
@@ -16,51 +18,51 @@ from muster.api.muster.states import Facts, State
 from muster.resources.vector import Vector
 
 MEMORY: Final = "sqlite://"
-"""Default URL of the store, in memory: the data is lost with the process."""
+"""Default URL of the store, which is then in memory, so that the data is lost when the process ends."""
 MS: Final = 1000
 """Milliseconds per second."""
 NAME_CHARS: Final = 253
-"""Maximum characters of a name in the store, as in Kubernetes."""
+"""Maximum number of characters of a name in the store, as in Kubernetes."""
 DAY_MS: Final = 86_400_000
 """Milliseconds per day; days are in UTC."""
 TEXT_CHARS: Final = 1_000
 """Maximum number of characters of a stored text, because tenants can write such texts."""
 NODES_KEPT: Final = 512
-"""Maximum number of nodes in an event; holdings contain the nodes of all members."""
+"""Maximum number of nodes in an event; the rows of held nodes name the nodes of all members."""
 EVENTS_KEPT: Final = 2_000
-"""Maximum number of events of a run, so that a gang that is planned and abandoned for weeks does not fill the store."""
+"""Maximum number of events of a run. A gang that is planned and abandoned for weeks could otherwise fill the store."""
 MOVES_KEPT: Final = 16
-"""Maximum number of recorded queue moves of a gang, so that a tenant cannot fill the store with moves."""
+"""Maximum number of recorded moves of a gang between queues, so that a tenant cannot fill the store with moves."""
 
 
 NO_MOVES: Final = "[]"
 _MOVES: Final = msgspec.json.Decoder(tuple[tuple[int, str], ...])
 _VECTOR: Final = msgspec.json.Decoder(Vector)
 _SHAPES: Final = 4096
-"""Maximum number of cached amounts, which members with equal requests share."""
+"""Maximum number of cached vectors of amounts; members with equal requests share one vector."""
 
 
 @lru_cache(_SHAPES)
 def vector_of(text: str) -> Vector:
     """Parse amounts from JSON.
 
-    For equal texts, the result is the same object, which callers must not change.
+    Equal texts give the same object, which callers must not change.
     """
     return _VECTOR.decode(text)
 
 
 def moves_of(text: str) -> tuple[tuple[int, str], ...]:
-    """Return the moves of a gang from JSON (`Charge.moves`)."""
+    """Return a gang's moves between queues from JSON (`Charge.moves`)."""
     return _MOVES.decode(text) if text != NO_MOVES else ()
 
 
 def clean(text: str, most: int) -> str:
-    """Return a tenant's text for storage: truncated, and without NUL, which PostgreSQL refuses."""
+    """Return a tenant's text for storage: truncated, and without NUL characters, which PostgreSQL refuses."""
     return text.replace("\0", "").encode(errors="replace").decode()[:most]
 
 
 class What(StrEnum):
-    """All kinds of events of a gang, with the text that users see."""
+    """The kinds of events of a gang, each with the text that users see."""
 
     SUBMITTED = "submitted"
     WAITS = "waits"
@@ -83,7 +85,7 @@ class What(StrEnum):
     PRIORITY = "priority"
     ENDED = "ended"
     MORE = "more"
-    """Summary of an hour: the number of events that were not stored one by one."""
+    """The number of the gang's events in one hour that were not stored individually."""
 
 
 class MemberEnd(StrEnum):
@@ -100,16 +102,17 @@ class MemberEnd(StrEnum):
 
 
 class RecordedGang(msgspec.Struct, kw_only=True):
-    """A gang across all its runs. A Job that restarts gets a new PodGroup, but remains the same gang."""
+    """A gang across all its runs. A Job that restarts gets a new PodGroup, but its pods remain the same gang."""
 
     id: str
-    """Namespace, UID of the workload and name of the PodGroup; the PodGroup's UID if it has no owner.
+    """The gang's identity: namespace, UID of the workload (the PodGroup's UID if there is no owner), and name of the
+    PodGroup.
 
     Any user may claim any UID as owner, so a UID counts only within its namespace.
     """
     namespace: str
     name: str
-    """Name of its workload."""
+    """Name of the gang's workload."""
     kind: str
     """Kind of the gang's workload."""
     queue: str
@@ -137,7 +140,7 @@ class RecordedGang(msgspec.Struct, kw_only=True):
 
 
 class LastSeen(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """State of a run at its last observation, used to detect new events.
+    """State of a run at its last observation, from which new events are detected.
 
     The state is stored in the same transaction as the events.
     """
@@ -146,51 +149,56 @@ class LastSeen(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Namespace and name of the run's PodGroup."""
     group_version: int = 0
     placement_version: int = 0
-    """The last seen resource versions of the PodGroup and the placement. Older versions, which a list may contain after
-    a watch has reported newer ones, are ignored."""
+    """The last seen resource versions of the PodGroup and the placement. Older versions are ignored; a list may contain
+    them after a watch has reported newer versions.
+    """
     epoch: int = 0
     phase: PlacementPhase | Literal[""] = ""
     started_at: str = ""
     reserved_at: str = ""
     waits: str = ""
-    """Reason for waiting, in one word."""
+    """Reason why the gang waits, in one word."""
     minimum: int = 0
     """Number of members that start together; 0 until the number is known."""
     priority_class: str = ""
     failure: str = ""
-    """Text about the first member that has failed since the last placement was planned; it begins with the member's
-    name."""
+    """Text about the first member that has failed since the last placement was planned; the text begins with the
+    member's name.
+    """
     failed_at: str = ""
-    """Time of the first failure; if two members failed at the same time, the first by name is used. Empty for a deleted
-    member."""
+    """Time of the first failure of a member; of several members that failed at this time, the first by name counts. The
+    field is empty if the member was deleted.
+    """
     evicted_at: str = ""
     together: dict[What, int] = {}
-    """Maps a kind of event that is recorded once per placement to the epoch of its last event."""
+    """Maps a kind of event that is recorded once per placement to the epoch of the last event of this kind."""
     facts: Facts | None = None
-    """Facts about the state from the PodGroup; None for pods without a PodGroup."""
+    """The PodGroup's facts from which the gang's state follows; None for a run of pods without a PodGroup."""
     happened: int = 0
-    """Number of events of the run so far."""
+    """Number of the run's events so far, stored or not."""
     spares: tuple[tuple[str, int], ...] = ()
-    """Spare slots of the placement: pod set and number."""
+    """Spare slots of the placement: for each pod set, its name and the number of its spare slots."""
     kept_spares: int = 0
     """Number of changes of the run's spare slots that were recorded so far."""
 
 
 class Charge(msgspec.Struct, kw_only=True):
-    """Queue and user charged for a period, fixed at its start.
+    """The queue and the user that are charged for a period.
 
-    A move to another queue only affects the time after the move.
+    A move to another queue affects only the time after the move.
     """
 
     queue: str = ""
-    """The last queue of the period; empty in rows of earlier versions, which use the gang's queue."""
+    """The last queue charged in the period; empty in rows of earlier versions of Muster, for which the gang's queue
+    counts.
+    """
     user: str = ""
-    """User of the gang; empty if unknown at that time."""
+    """The gang's user; empty if the user was unknown at the time."""
     moves: tuple[tuple[int, str], ...] = ()
-    """Previous queues, each with the time (ms) of the move."""
+    """Previous queues, each with the time (ms) when the gang moved to the next queue."""
 
     def move(self, queue: str, at: int, begin: int) -> bool:
-        """Charge another queue from time `at` on; return True if this changes the charge.
+        """Charge another queue from the time `at` on; return False if this queue is already charged.
 
         `begin` is the start of the charged period.
         """
@@ -205,19 +213,19 @@ class Charge(msgspec.Struct, kw_only=True):
 
 
 class GangRun(Charge, kw_only=True):
-    """A run, from the creation of a PodGroup to its end: the period for which a gang requests resources."""
+    """A run of a gang, from a PodGroup's creation to its end: the period in which the gang requests resources."""
 
     uid: str
     gang: str
     submitted: int
     ended: int | None = None
     asked: Vector = {}
-    """The request of the gang: its minimum, or all members that existed at the same time, whichever is larger."""
+    """The gang's request: of its minimum, or of all members that existed at the same time, whichever is larger."""
     seen: LastSeen = msgspec.field(default_factory=LastSeen)
 
 
 class Holding(Charge, kw_only=True):
-    """The period for which one pod held its node."""
+    """A holding of a node: the period for which one pod held its node."""
 
     pod: str
     """UID of the pod."""
@@ -233,12 +241,13 @@ class Holding(Charge, kw_only=True):
     """Start time of the pod's first container."""
     ended: int | None = None
     reason: str = ""
-    """Reason for the end, a `MemberEnd`; empty until the member has ended."""
+    """Reason for the member's end, a `MemberEnd`; empty until the member has ended."""
     saved: int | None = None
-    """Time of the gang's last checkpoint before the end."""
+    """Time of the gang's last checkpoint before the member's end."""
     within: int = 0
-    """Uncertainty of the end in milliseconds: the time of an event that was not observed is only known to the
-    second."""
+    """Uncertainty of the time of the end, in milliseconds; the time of an end that was not observed live is known only
+    to the second.
+    """
 
 
 class GangEventRow(msgspec.Struct, kw_only=True, frozen=True):
@@ -249,14 +258,14 @@ class GangEventRow(msgspec.Struct, kw_only=True, frozen=True):
     epoch: int
     what: What
     subject: str = ""
-    """Name of the affected member, or the kind of reason, so that events of one kind within an epoch are distinct."""
+    """Name of the affected member, or a code for the reason; it distinguishes events of one kind within an epoch."""
     at: int
     text: str = ""
     nodes: tuple[str, ...] = ()
 
 
 class OutageRow(msgspec.Struct, kw_only=True, frozen=True):
-    """A period for which nothing was recorded, and its effect on the data in the store."""
+    """A period for which nothing was recorded, and a text about its effect on the data in the store."""
 
     since: int
     until: int
@@ -264,7 +273,7 @@ class OutageRow(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class RowChanges(msgspec.Struct):
-    """Changes to write to the store: new or changed rows by key, and events in order."""
+    """Changes that are to be written to the store: new or changed rows, keyed by object, and events in order."""
 
     gangs: dict[str, RecordedGang] = {}
     runs: dict[str, GangRun] = {}
@@ -272,22 +281,23 @@ class RowChanges(msgspec.Struct):
     gang_events: list[GangEventRow] = []
     gaps: list[OutageRow] = []
     summed: set[str] = set()
-    """Keys of rows whose objects were deleted, which are aggregated after the changes were written."""
+    """Keys of rows whose objects were deleted; these rows are aggregated after the changes have been written."""
 
     def __bool__(self) -> bool:
         return bool(self.gangs or self.runs or self.holdings or self.gang_events or self.gaps or self.summed)
 
 
 class Scope(msgspec.Struct, frozen=True):
-    """The namespaces whose gangs a caller may see; None means all namespaces."""
+    """The namespaces whose gangs a user is allowed to see; None means all namespaces."""
 
     namespaces: frozenset[str] | None = None
     born: frozenset[tuple[str, int]] = frozenset()
-    """Namespaces with their creation times (ms); earlier data under the same names belongs to other tenants."""
+    """The namespaces with their creation times (ms); earlier data of the same namespace names belongs to other tenants.
+    """
 
     @classmethod
     def from_creation(cls, created: Mapping[str, str | None], now: float) -> Self:
-        """Return the scope of namespaces with their creation timestamps.
+        """Return the scope that consists of the given namespaces with their creation timestamps.
 
         A namespace without a creation timestamp counts as created `now`.
         """
@@ -295,10 +305,10 @@ class Scope(msgspec.Struct, frozen=True):
         return cls(frozenset(created), frozenset(born))
 
     def has(self, namespace: str, at: int | None = None) -> bool:
-        """Return True if the caller may see objects of this namespace, including names and counts, as of this time."""
+        """Return True if the user may see the objects that the namespace had at this time, with names and counts."""
         known = self.namespaces is None or namespace in self.namespaces
         return known and (at is None or dict(self.born).get(namespace, at) <= at)
 
 
 EVERYTHING = Scope()
-"""The scope of callers who may list the gangs of the whole cluster."""
+"""The scope of users who are allowed to list the gangs of the whole cluster."""

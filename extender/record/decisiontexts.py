@@ -1,4 +1,4 @@
-"""The decisions of a cycle as short strings for recordings; equal decisions have equal strings."""
+"""Conversion of a cycle's decisions to short strings for recordings; equal decisions have equal strings."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -9,11 +9,11 @@ from extender.planner.framework.session import Session
 from muster.api.muster.placement import PodSetPlacement
 
 DecisionText = tuple[str, ...]
-"""Verb, key of the gang, and further details of a decision."""
+"""A decision as strings: verb, key of the gang, and further details."""
 
 
 def decision_lines(session: Session) -> list[DecisionText]:
-    """Return a cycle's decisions that change the cluster, in order; decisions about reasons for waiting are omitted."""
+    """Return the texts of a cycle's decisions that change the cluster, in order; reasons for waiting are omitted."""
     found: list[DecisionText] = []
     for decision in session.decisions:
         words = _DECISION_TEXTS.get(type(decision))
@@ -51,4 +51,4 @@ _DECISION_TEXTS: dict[type[Decision], tuple[str, Callable[[Any], Iterable[Decisi
     decisions.Release: ("release", lambda release: [(release.pod.key, release.node)]),
     decisions.RequestNodes: ("request-nodes", lambda request: [(request.name,)]),
 }
-"""Maps a type of decision to its verb, and to a function that yields the details of its lines."""
+"""Maps a type of decision to its verb, and to a function that yields the details of each decision."""

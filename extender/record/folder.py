@@ -1,7 +1,7 @@
 """Files of a recording, in a folder with a maximum size and age; the oldest files are deleted.
 
-A file is compressed, and flushed about every second, so that a killed process loses at most one second. A truncated
-file contains all lines that were flushed.
+A file is compressed, and flushed about every second, so that a killed process loses the lines of at most one second. A
+truncated file contains all lines that were flushed.
 """
 
 import gzip
@@ -19,14 +19,14 @@ _LEVEL = 6
 
 
 class FolderError(Exception):
-    """Raised if the folder is not writable; the message gives the reason to users."""
+    """Raised if the folder of a recording is not writable; the message reports the reason to users."""
 
 
 class RecordingFolder:
-    """Writer of successive files in a folder. Not thread safe."""
+    """Writer of a recording's successive files in one folder. Not thread safe."""
 
     def __init__(self, folder: Path, *, most_bytes: int, most_age_s: float, wall_s: Callable[[], float]) -> None:
-        """Create the folder if it is missing. Raises FolderError for a folder that is not writable."""
+        """Create the folder if it is missing. Raises FolderError if the folder is not writable."""
         self.folder = folder
         self.most_bytes = most_bytes
         self.most_age_s = most_age_s
@@ -54,7 +54,7 @@ class RecordingFolder:
             self._file.write(encoded(line) + b"\n")
 
     def flush(self) -> None:
-        """Write all lines to the disk, so that the end of the process cannot lose them."""
+        """Write all lines to the disk, so that they survive the end of the process."""
         if self._file is not None:
             self._file.flush(zlib.Z_SYNC_FLUSH)
 
@@ -77,7 +77,7 @@ class RecordingFolder:
         return self._path.stat().st_size if self._path is not None and self._path.exists() else 0
 
     def trim(self) -> None:
-        """Delete the oldest files, except the open file, as long as the total size or age is too large."""
+        """Delete the oldest files, except the open file, until the total size and age are within their limits."""
         files = [path for path in sorted(self.folder.glob(PATTERN)) if self._file is None or path != self._path]
         sizes = {path: path.stat() for path in files}
         total = sum(each.st_size for each in sizes.values()) + (self.size if self._file is not None else 0)

@@ -1,4 +1,4 @@
-"""Hooks that record the extender's inputs: watched changes, its own writes, and cycles."""
+"""Hooks that record the planner's inputs: watched changes, the extender's own writes, and planning cycles."""
 
 from collections.abc import Callable
 from typing import Any
@@ -28,7 +28,7 @@ class RecordingHook:
     def changed(
         self, resource: Resource[Any], old: meta.Object | None, new: meta.Object | None, *, own: bool = False
     ) -> None:
-        """Record a change of an object that is passed to the state."""
+        """Record a change of an object that is passed to the planner's state."""
         if new is not None:
             self.recorder.saw(resource.full_name, new, own=own)
         elif old is not None:
@@ -46,17 +46,20 @@ class RecordingHook:
         return noted
 
     def state(self, comparisons: int, later: Callable[[], None], *, pool: str, rules: FaultRules) -> PlannerState:
-        """Return an empty state that records this process's own writes."""
+        """Return an empty planner's state that records this process's own writes."""
         state = RecordingState(comparisons, later, pool=pool, rules=rules)
         state.hook = self
         return state
 
     def snapshot_taken(self) -> None:
-        """Record that the state is being copied for a cycle. Call this method on the loop that changes the state."""
+        """Record that the state is being copied for a cycle.
+
+        Call this method on the event loop that changes the state.
+        """
         self.recorder.record(lines.SnapshotLine())
 
     def decided(self, session: Session) -> None:
-        """Record the inputs of a cycle that no watch reports, and its decisions."""
+        """Record those inputs of a cycle that no watch reports, and the cycle's decisions."""
         inputs = session.inputs
         self._record_requests(inputs)
         self.recorder.record(
@@ -72,7 +75,7 @@ class RecordingHook:
         )
 
     def _record_requests(self, inputs: CycleInputs) -> None:
-        """Record changed ProvisioningRequests, which are listed, not watched."""
+        """Record changed ProvisioningRequests, which no watch reports, because they are listed instead."""
         now = {each.metadata.key: each for each in inputs.provisioning.values()}
         for key, each in now.items():
             known = self._requests.get(key)
@@ -84,9 +87,9 @@ class RecordingHook:
 
 
 class RecordingState(PlannerState):
-    """A state that records this process's own writes; handlers of watches record other changes.
+    """Planner's state that records this process's own writes; handlers of watches record other changes.
 
-    A write to an object with an already reported deletion is not recorded, because the state ignores it, too.
+    A write to an object whose deletion is already known is not recorded, because the state also ignores this write.
 
     A replay applies the recorded writes in the same way and at the same points, so that its state equals the recorded
     state at each cycle.
@@ -95,32 +98,32 @@ class RecordingState(PlannerState):
     hook: RecordingHook
 
     def on_pod_written(self, new: core.Pod) -> None:
-        """Update the state and record the write."""
+        """Update the state and record the extender's own write."""
         if new.metadata.uid in self.pods:
             self.hook.changed(core.PODS, None, new, own=True)
         super().on_pod_written(new)
 
     def on_pod_group_written(self, new: PodGroup) -> bool:
-        """Update the state and record the write."""
+        """Update the state and record the extender's own write."""
         known = self.groups.get(new.metadata.key)
         if known is not None and known.metadata.uid == new.metadata.uid:
             self.hook.changed(POD_GROUPS, None, new, own=True)
         return super().on_pod_group_written(new)
 
     def on_native_written(self, new: scheduling.NativePodGroup) -> bool:
-        """Update the state and record the write."""
+        """Update the state and record the extender's own write."""
         known = self.native.groups.get(f"{new.metadata.namespace}/{native_gang(new.metadata.name)}")
         if known is not None and known.metadata.uid == new.metadata.uid:
             self.hook.changed(scheduling.NATIVE_POD_GROUPS, None, new, own=True)
         return super().on_native_written(new)
 
     def on_placement(self, old: Placement | None, new: Placement | None) -> bool:
-        """Update the state and record the placement; watched changes are recorded by their handlers."""
+        """Update the state and record the written placement; the watch's handler records watched changes."""
         self.hook.changed(PLACEMENTS, old, new, own=True)
         return super().on_placement(old, new)
 
     def assume(self, uid: str, node: str, devices: tuple[int, ...] = ()) -> bool:
-        """Update the state and record the write."""
+        """Update the state and record the extender's own write."""
         self.hook.recorder.record(lines.Bound(uid=uid, node=node, devices=devices))
         return super().assume(uid, node, devices)
 

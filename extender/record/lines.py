@@ -1,7 +1,7 @@
 """Format of a recording: one JSON object per line; the field `is` names the kind of line.
 
-Objects have only the fields that the planner reads (`explain.clusterdump.scrubbed`), so that recordings contain no
-secrets, like files of `muster snapshot`.
+Recorded objects have only the fields that the planner reads (`explain.clusterdump.scrubbed`). Therefore recordings,
+like files of `muster snapshot`, contain no secrets.
 """
 
 import re
@@ -17,43 +17,43 @@ FORMAT: Final = "muster-recording/v1"
 
 
 class RecordLine(Struct, tag_field="is", omit_defaults=True, rename="camel", kw_only=True):
-    """Common fields of all lines; `at` is in seconds since the epoch."""
+    """Common fields of all lines; `at` is the time in seconds since the epoch."""
 
     at: float = 0.0
 
 
 class Head(RecordLine, tag="head"):
-    """The first line of a file."""
+    """The first line of a recording's file."""
 
     format: str
     version: str = ""
     """Version of Muster that made the recording."""
     session: str = ""
-    """Identifier of one run of the process; the planner's memory does not survive a restart."""
+    """Identifier of one run of the extender; the planner's memory does not survive the extender's restart."""
     number: int = 0
-    """Number of the file within its session."""
+    """Number of the file among the files of one run."""
     pool: str = ""
     config: str = ""
-    """Text of the scheduler configuration; empty for the defaults."""
+    """Text of the scheduler configuration; empty for the default configuration."""
     settings: dict[str, Any] = {}
-    """The extender's settings that the planner uses."""
+    """Those settings of the extender that the planner uses."""
     planner: bool = True
     """False if the recording was made without a planner (`muster record`), so that it contains no decisions."""
 
 
 class KnownLine(RecordLine, tag="known"):
-    """An object that exists when the file begins; later additions and changes are `Put` lines."""
+    """An object that exists when the file begins; a `Put` line records a later addition or change."""
 
     kind: str
     object: Raw
 
 
 class ObjectsEndLine(RecordLine, tag="whole"):
-    """End of the list of objects at the beginning of a file; other objects of earlier files are gone."""
+    """End of the list of objects at the beginning of a file; objects that are not in this list no longer exist."""
 
 
 class Put(RecordLine, tag="put"):
-    """An object that was added or has changed."""
+    """Records that an object was added or has changed."""
 
     kind: str
     object: Raw
@@ -70,7 +70,7 @@ class GoneLine(RecordLine, tag="gone"):
 
 
 class Bound(RecordLine, tag="bound"):
-    """Records that Muster has bound a pod, before the watch reports the binding."""
+    """Records that Muster has bound a pod; the line is written before the watch reports the binding."""
 
     uid: str
     node: str
@@ -84,31 +84,32 @@ class ConfigLine(RecordLine, tag="config"):
 
 
 class SnapshotLine(RecordLine, tag="look"):
-    """Time at which the planner copied its state for a cycle; later changes belong to the next cycle."""
+    """Records that the planner copied its state for a cycle; later changes belong to the next cycle."""
 
 
 class Cycle(RecordLine, tag="cycle"):
-    """A cycle on the copy of the last `SnapshotLine`: time (`at`), inputs that no watch reports, and decisions."""
+    """A cycle on the state at the last `SnapshotLine`: time (`at`), inputs that no watch reports, and decisions."""
 
     arrived: dict[str, list[tuple[str, int]]] = {}
     """Maps the UID of a gang to the slots of members that wait at the barrier for other members."""
     avoided: dict[str, dict[str, float]] | None = None
-    """Maps a gang and a node that rejected a member to the time until which the gang avoids the node; None in
-    recordings of an older version."""
+    """Maps a gang and a node that rejected a member to the time until which the gang avoids this node. The value is
+    None in recordings of older versions.
+    """
     gone: list[str] = []
-    """Deleted nodes that still have members of gangs."""
+    """Names of deleted nodes on which gangs still have members."""
     served: bool | None = None
-    """True if the cluster has ProvisioningRequests."""
+    """True if the API server serves ProvisioningRequests."""
     usage: PublishedUsage | None = None
-    """Past usage of queues, if any queue has a budget."""
+    """Past usage of queues; None if no queue has a budget."""
     decided: list[tuple[str, ...]] = []
-    """The decisions, as texts of `record.decisiontexts`."""
+    """The cycle's decisions as strings, from `record.decisiontexts`."""
 
 
 class Lost(RecordLine, tag="lost"):
-    """The number of changes that were lost, because they arrived too fast to be written.
+    """Records the number of changes that were lost, because they arrived too fast to be written.
 
-    The next file begins with all known objects.
+    The file with this line begins with all objects known after the loss.
     """
 
     changes: int
@@ -116,7 +117,7 @@ class Lost(RecordLine, tag="lost"):
 
 
 class EndLine(RecordLine, tag="end"):
-    """The end of a properly closed file; missing if the process was killed or is still writing."""
+    """The end of a properly closed file; the line is missing if the process was killed or is still writing."""
 
     why: str = ""
 
@@ -139,8 +140,8 @@ def encoded(line: AnyLine) -> bytes:
 def decoded(text: bytes) -> AnyLine:
     """Decode a line.
 
-    Raises msgspec.DecodeError if the line is not JSON, and msgspec.ValidationError for a line that this version does
-    not know.
+    Raises msgspec.DecodeError if the line is not JSON, and msgspec.ValidationError if this version does not know its
+    format.
     """
     return _decoder.decode(text)
 

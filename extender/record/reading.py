@@ -1,4 +1,4 @@
-"""Reader of recordings: the files of a folder in order, each file up to the end of the written part."""
+"""Reader of recordings, which reads the files of a folder in order, each file up to the end of its written part."""
 
 import zlib
 from collections.abc import Iterator
@@ -20,24 +20,27 @@ class RecordingError(ValueError):
 
 
 class Recording:
-    """A folder of files, or a single file.
+    """A recording: a folder of files, or a single file.
 
     Each iteration reads the recording from the start and keeps no lines in memory.
     """
 
     def __init__(self, path: Path) -> None:
-        """Open a recording. Raises RecordingError if the path has none."""
+        """Open a recording. Raises RecordingError if there is no recording at the path."""
         self.path = path
         self.files = sorted(path.glob(PATTERN)) if path.is_dir() else [path]
         if not self.files:
             raise RecordingError(f"{path}: there is no recording in this folder: no file is called {PATTERN}")
         self.cuts: dict[Path, str] = {}
-        """Maps each truncated file that has been read to a description."""
+        """Maps each file that has been read and is truncated to a description of where the file ends."""
         self.problems: dict[str, None] = {}
-        """Sentences about unusable values, which were replaced by defaults, in the files that have been read."""
+        """Sentences about unusable values in the files that have been read; default values replaced these."""
 
     def __iter__(self) -> Iterator[AnyLine]:
-        """Yield all lines, file by file. Raises RecordingError for a file that is not part of a recording."""
+        """Yield all lines of the recording, file by file.
+
+        Raises RecordingError for a file that is not part of a recording.
+        """
         for file in self.files:
             yield from self._lines(file)
 
@@ -59,7 +62,7 @@ class Recording:
             raise RecordingError(f"{file}: it is empty")
 
     def _texts(self, file: Path) -> Iterator[bytes]:
-        """Yield the complete lines of a file; record in `cuts` if the file ends in the middle of a line."""
+        """Yield the complete lines of a file; if the file ends in the middle of a line, record this in `cuts`."""
         unzip, rest, whole = zlib.decompressobj(_GZIP), b"", 0
         try:
             with file.open("rb") as content:

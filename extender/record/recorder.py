@@ -1,8 +1,8 @@
 """Recorder of the planner's inputs, which accepts changes without blocking and writes them in a separate thread.
 
-Changes wait in a bounded queue. If changes arrive too fast, only the latest version of each object is kept. The file
-then ends with a line with the number of lost changes, and the next file begins with all known objects. A recording may
-therefore have gaps, but contains only changes that happened.
+Changes wait in a bounded queue. If changes arrive too fast, only the latest version of each object is kept. A new file
+then begins with all known objects, followed by a line with the number of lost changes. A recording may therefore have
+gaps, but contains only changes that happened.
 """
 
 import threading
@@ -26,13 +26,16 @@ LOST = Counter(
 BYTES = Gauge("muster_record_bytes", "Size in bytes of the recording file that is being written")
 FAILING = Gauge("muster_record_failing", "1 while the recording cannot be written, e.g. because the disk is full")
 MOST_WAITING = 20_000
-"""Maximum number of changes that wait to be written. Beyond this number, only the latest version of each object is
+"""Maximum number of changes that wait to be written. If more changes wait, only the latest version of each object is
 kept.
 """
 FILES = 8
-"""Approximate number of files in the folder: each file has at most this fraction of the maximum size and age."""
+"""Approximate number of files in a recording's folder. A file may reach this part of the folder's maximum size or age.
+"""
 SLICE = 100
-"""Number of lines written at a time, in a few milliseconds, during which other threads wait for the interpreter."""
+"""Number of lines that are written without a pause, which takes a few milliseconds. Other threads wait for the
+interpreter meanwhile.
+"""
 PAUSE_S = 0.002
 FLUSH_S = 1.0
 SLEEP_S = 60.0
@@ -42,7 +45,7 @@ JOIN_S = 10.0
 
 
 class Waiting(NamedTuple):
-    """A change that waits to be written, with the object itself, because only the writing thread encodes it."""
+    """A change that waits to be written, with the object itself, which the writing thread encodes later."""
 
     at: float
     kind: str
@@ -52,10 +55,12 @@ class Waiting(NamedTuple):
 
 
 class PlannerRecorder:
-    """Recorder into a folder; all threads may call `saw`, `gone` and `record`, which never block.
+    """Recorder of the planner's inputs into a folder.
 
-    The first file begins with the first cycle, when the caches are filled and this replica is the leader. Before the
-    first cycle, and at times without cycles, only the latest version of each object is kept.
+    All threads may call `saw`, `gone` and `record`, which never block.
+
+    The first file begins with the first planning cycle, when the caches are filled and this replica is the leader.
+    Before the first cycle, and at times without cycles, only the latest version of each object is kept.
     """
 
     def __init__(self, folder: RecordingFolder, head: lines.Head, *, wall_s: Callable[[], float]) -> None:
@@ -64,7 +69,7 @@ class PlannerRecorder:
         self._head.session = uuid4().hex[:12]
         self._wall_s = wall_s
         self._known: dict[str, dict[str, Raw]] = {kind: {} for kind in READ}
-        """Maps a kind and a key to the latest text of the object, for the beginning of the next file."""
+        """Maps a kind and a key to the object's latest version as text, with which the next file begins."""
         self._queue: deque[Waiting | lines.AnyLine] = deque()
         self._overflow: dict[tuple[str, str], Waiting] = {}
         """Latest versions of objects that changed while the queue was full."""
@@ -73,13 +78,13 @@ class PlannerRecorder:
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="recorder", daemon=True)
         self._awake, self._snapshot_s = False, 0.0
-        """True while cycles run, and the time of the last snapshot."""
+        """True while planning cycles run, and the time of the last snapshot."""
         self._writing, self._began_s = False, 0.0
-        """True while a file is open, and its start time."""
+        """True while a file is open, and the time when the file was begun."""
         self._last_s = 0.0
-        """Time of the last line."""
+        """Time of the last written line."""
         self._failing, self._unsure = False, 0
-        """True while writes to the disk fail, and the number of changes that the last error may have lost."""
+        """True while writes to the disk fail, and the number of changes that may be lost because of the last error."""
 
     def saw(self, kind: str, item: Any, *, own: bool = False) -> None:
         """Record an object that was added or changed."""
@@ -90,16 +95,16 @@ class PlannerRecorder:
         self._add(Waiting(self._wall_s(), kind, key, None, own))
 
     def record(self, line: lines.AnyLine) -> None:
-        """Record a line that is not a change of an object; the default time is now."""
+        """Record a line that is not a change of an object; if the line has no time, it gets the present time."""
         line.at = line.at or self._wall_s()
         self._add(line)
 
     def start(self) -> None:
-        """Start the thread, which first writes the changes that are already waiting."""
+        """Start the writing thread, which first writes the changes that are already waiting."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Write all waiting changes, and end the file."""
+        """Write all waiting changes, and close the file properly."""
         self._stopped.set()
         if self._thread.ident is not None:
             self._thread.join(JOIN_S)
@@ -154,7 +159,7 @@ class PlannerRecorder:
         BYTES.set(self._folder.size)
 
     def _one(self, each: Waiting | lines.AnyLine) -> None:
-        """Write one line, or only store the line's content for the beginning of the next file."""
+        """Write one line if a file is open; otherwise only store the line's content for the start of the next file."""
         line = self._line(each) if isinstance(each, Waiting) else each
         if line is None:
             return
@@ -169,7 +174,7 @@ class PlannerRecorder:
             self._last_s = line.at
 
     def _catch_up(self) -> None:
-        """Begin again with the latest versions of all objects after changes were lost."""
+        """If changes were lost, begin a new file with the latest versions of all objects."""
         with self._lock:
             overflow, self._overflow = self._overflow, {}
             lost, self._lost, self._unsure = self._lost + self._unsure, 0, 0
@@ -203,7 +208,7 @@ class PlannerRecorder:
         return lines.Put(at=each.at, kind=each.kind, object=text, own=each.own)
 
     def _due(self) -> bool:
-        """Return True if the file must be ended because of its size or age."""
+        """Return True if the open file must be ended because of its size or age."""
         too_old = self._wall_s() - self._began_s > self._folder.most_age_s / FILES
         return too_old or self._folder.size > self._folder.most_bytes / FILES
 

@@ -9,7 +9,7 @@ from muster.api.kubernetes.meta import format_time
 
 
 class RecordingGap(Struct, rename="camel"):
-    """A period for which changes are missing."""
+    """A period for which a recording lacks changes."""
 
     since: str
     until: str
@@ -28,19 +28,22 @@ class RecordingStatus(Struct, rename="camel"):
     versions: list[str] = []
     pool: str = ""
     objects: dict[str, int] = {}
-    """Maps a kind to the number of its objects at the end."""
+    """Maps a kind to the number of objects of this kind at the end of the recording."""
     changes: int = 0
     cycles: int = 0
     decisions: int = 0
     lost: int = 0
-    """Number of lost changes."""
+    """Number of changes that the recording lacks."""
     gaps: list[RecordingGap] = []
     cuts: dict[str, str] = {}
-    """Maps each truncated file to a description."""
+    """Maps each truncated file to a description of where the file ends."""
 
 
 def status_of(recording: Recording) -> RecordingStatus:
-    """Read a recording to its end and return its summary. Raises RecordingError if it is not a recording."""
+    """Read a recording to its end, and return a summary of the recording.
+
+    Raises RecordingError if the input is not a recording.
+    """
     found = RecordingStatus(versions=[], gaps=[])
     objects: dict[str, set[str]] = {}
     session, last_s = "", 0.0

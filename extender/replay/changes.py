@@ -20,7 +20,7 @@ _GROUPS = frozenset({POD_GROUPS.full_name, NATIVE_POD_GROUPS.full_name})
 
 
 class WhatIfChanges:
-    """Changes for a what-if replay, as a function from a recorded object to the object to use instead."""
+    """Changes for a what-if replay: a function that maps a recorded object to the object that replaces it."""
 
     def __init__(
         self,
@@ -30,9 +30,9 @@ class WhatIfChanges:
         without: Sequence[str] = (),
         nodes: Mapping[str, int] | None = None,
     ) -> None:
-        """Create changes from replacement queues, edits like `team.weight=3`, and queues whose gangs are excluded.
+        """Create changes from replacement queues, edits such as `team.weight=3`, and queues whose gangs are excluded.
 
-        `nodes` maps the name of a node to the number of additional copies.
+        `nodes` maps the name of a node to the number of copies to add.
         """
         self._queues = dict(queues or {})
         self._edits = tuple(edits)
@@ -57,7 +57,7 @@ class WhatIfChanges:
         return queue
 
     def added(self, history: History) -> list[ReplayedChange]:
-        """Return additional objects that exist from the beginning.
+        """Return additional objects that exist from the beginning of the replay.
 
         Raises UnknownNameError for unknown names, and ValueError for invalid values.
         """

@@ -1,7 +1,7 @@
-"""Comparison of the planner's current decisions with the recorded decisions, cycle by cycle on the same inputs.
+"""Comparison of this version's decisions with the recorded decisions, cycle by cycle on the same inputs.
 
-The recorded decisions take effect instead of the new decisions, so each cycle starts from the recorded state. A
-difference is therefore caused only by the planner (another version or configuration), never by an earlier difference.
+The recorded decisions take effect instead of the new decisions, so each cycle starts from the recorded state. Therefore
+only the planner (another version or configuration) causes a difference, never an earlier difference.
 """
 
 from collections import Counter
@@ -19,11 +19,11 @@ from extender.simulate.effects import count_failures
 from muster.api.kubernetes.meta import format_time
 
 SHOWN = 50
-"""Maximum number of differences that a report lists, although all are counted."""
+"""Maximum number of differences that a report lists; the report counts all differences."""
 
 
 class Difference(Struct, rename="camel"):
-    """A cycle in which the current decisions differ from the recorded decisions."""
+    """A cycle in which this version's decisions differ from the recorded decisions."""
 
     at: str
     cycle: int
@@ -31,7 +31,7 @@ class Difference(Struct, rename="camel"):
     then: list[DecisionText]
     """Recorded decisions that the planner no longer makes."""
     now: list[DecisionText]
-    """Decisions that the planner makes now but that were not recorded."""
+    """Decisions that the planner makes now but did not make in the recording."""
 
 
 class CheckReport(Struct, rename="camel"):
@@ -43,21 +43,21 @@ class CheckReport(Struct, rename="camel"):
     """Versions of Muster with which the recording was made."""
     cycles: int = 0
     decisions: dict[str, int] = {}
-    """Maps a verb to the number of recorded decisions."""
+    """Maps a verb, such as place, to the number of recorded decisions with this verb."""
     equal: int = 0
     """Number of recorded decisions that the planner still makes."""
     different_cycles: int = 0
     gone: int = 0
     """Number of recorded decisions that the planner no longer makes."""
     new: int = 0
-    """Number of decisions that were not recorded."""
+    """Number of decisions that the planner makes now but did not make in the recording."""
     lost: int = 0
-    """Number of changes that are missing from the recording; later cycles may differ for this reason."""
+    """Number of changes that the recording lacks; cycles after the gap may differ for this reason."""
     differences: list[Difference] = []
 
 
 def check_recording(recording: Iterable[lines.AnyLine], config: str | None = None) -> CheckReport:
-    """Repeat every recorded cycle, with the recorded or another configuration; return the differences.
+    """Repeat every recorded cycle with the recorded or a given configuration; return the differences.
 
     Raises ValueError for a configuration with errors.
     """

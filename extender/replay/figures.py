@@ -1,4 +1,4 @@
-"""Figures of a replay: starts, waits and evictions by queue, and the used fraction of the nodes' capacity."""
+"""Figures of a replay: starts, waits and evictions of each queue's gangs, and the used part of the nodes' capacity."""
 
 from collections.abc import Iterable
 from math import ceil
@@ -17,20 +17,20 @@ _PERCENTILE = 0.95
 
 
 class Fate(NamedTuple):
-    """The outcome of one gang."""
+    """The outcome of a replay for one gang."""
 
     gang: str
     workload: str
-    """The gang's name for users."""
+    """The gang's name as shown to users."""
     queue: str
     came_s: float
     start_s: float | None
-    """First start of the gang; None while it waits."""
+    """Time of the gang's first start; None if the gang has not started."""
     gave_up_s: float | None
-    """Time when the gang was deleted before its start; None for other gangs."""
+    """Time when a gang was deleted that had not started; None for other gangs."""
     evictions: int
     ran_before: bool
-    """True if the gang was already running when the recording began, so that its wait is unknown."""
+    """True if the gang was already running when the recording began; how long it had waited is unknown."""
 
 
 class QueueFigures(Struct, rename="camel"):
@@ -40,18 +40,20 @@ class QueueFigures(Struct, rename="camel"):
     came: int = 0
     starts: int = 0
     waiting: int = 0
-    """Number of gangs that were still waiting at the end."""
+    """Number of gangs that were still waiting at the end of the replay."""
     wait_median_s: float | None = None
-    """Median wait, in seconds, of the gangs that arrived. A gang that did not start counts as waiting until the end."""
+    """Median wait, in seconds, of the gangs that arrived. A gang that did not start counts as waiting until the end of
+    the replay.
+    """
     wait_p95_s: float | None = None
     evictions: int = 0
-    """Number of times that a gang has lost members to an eviction."""
+    """Number of evictions of gangs; an eviction of several members of one gang counts once."""
     utilisation: dict[str, float] = {}
-    """Maps a resource to the used fraction of all nodes' capacity, averaged over time."""
+    """Maps a resource to the fraction of all nodes' capacity that was used, averaged over time."""
 
 
 class ReplayMeter:
-    """Meter of the resources that queues use and nodes offer, summed over time."""
+    """Meter that sums up, over time, the resources that queues use and that nodes offer."""
 
     def __init__(self, state: PlannerState, since_s: float) -> None:
         self.state = state
@@ -60,7 +62,7 @@ class ReplayMeter:
         self._offered: dict[str, float] = {}
 
     def advance(self, until_s: float) -> None:
-        """Add the time since the last call, during which nothing has changed."""
+        """Add usage and capacity for the time since the last call, during which nothing has changed."""
         took = until_s - self._at
         if took <= 0:
             return
@@ -76,7 +78,7 @@ class ReplayMeter:
                 self._used[key] = self._used.get(key, 0.0) + amount * took
 
     def shares(self, queue: str) -> dict[str, float]:
-        """Return the fraction of each resource that a queue (or all queues) used, rounded to 0.1 %."""
+        """Return the fraction of each resource's capacity that a queue, or all queues, used, rounded to 0.1 %."""
         found = {}
         for resource, offered in sorted(self._offered.items()):
             if offered > 0:
@@ -86,7 +88,7 @@ class ReplayMeter:
 
 
 def used_then(recording: Iterable[lines.AnyLine]) -> ReplayMeter | None:
-    """Return the recorded usage; None if the recording never has the whole cluster."""
+    """Return a meter with the usage in the recording; None if the recording never contains the whole cluster."""
     world: ReplayedWorld | None = None
     meter: ReplayMeter | None = None
     session = ""
@@ -109,7 +111,7 @@ def used_then(recording: Iterable[lines.AnyLine]) -> ReplayMeter | None:
 
 
 def figures_of(fates: Iterable[Fate], meter: ReplayMeter | None, until_s: float) -> list[QueueFigures]:
-    """Return the figures of all queues together, then of each queue by its name."""
+    """Return the figures of all queues together, then those of each queue, sorted by name."""
     by_queue: dict[str, list[Fate]] = {ALL: []}
     for fate in fates:
         by_queue[ALL].append(fate)
@@ -118,7 +120,7 @@ def figures_of(fates: Iterable[Fate], meter: ReplayMeter | None, until_s: float)
 
 
 def wait_s(fate: Fate, until_s: float) -> float:
-    """Return the seconds for which a gang waited until its start, its deletion, or the end."""
+    """Return the seconds for which a gang waited: until its start, its deletion, or the end of the replay."""
     ends = [each for each in (fate.start_s, fate.gave_up_s) if each is not None]
     return max(min(ends, default=until_s) - fate.came_s, 0.0)
 

@@ -1,10 +1,11 @@
 """Reader of the workloads and changes in a recording.
 
-The history contains the gangs with their arrivals and their members' running times, and all other changes.
+The history contains the recorded gangs, with their arrivals and their members' running times, and all changes of other
+objects.
 
-In a replay, a member runs as long as in its last recorded run, from its binding to its end. A member that was still
-running at the end of the recording is *censored*: its full running time is unknown, so it runs until the end of each
-replay.
+In a replay, a member runs as long as it did in its last recorded run, from its binding to its end. A member that was
+still running at the end of the recording is *censored*: its full running time is unknown, so it runs until the end of
+each replay.
 """
 
 from collections.abc import Iterable
@@ -36,7 +37,7 @@ _EVICTS = frozenset({"evict", "repair", "make-room"})
 
 
 def history_of(recording: Iterable[lines.AnyLine]) -> History:
-    """Read a whole recording. Raises ValueError for a recording that never has the whole cluster."""
+    """Read a whole recording. Raises ValueError for a recording that never contains the whole cluster."""
     reader = _Reader()
     for line in recording:
         reader.read_line(line)
@@ -54,19 +55,19 @@ class _Reader:
         self._session, self._head_s = "", 0.0
         self._objects: dict[str, dict[str, Any]] = {kind: {} for kind in READ}
         self._gangs: dict[str, SimulatedWorkload] = {}
-        """Maps a PodGroup's key to its current gang."""
+        """Maps a PodGroup's key to the PodGroup's current gang."""
         self._jobs: dict[str, Job] = {}
-        """Maps a UID to the Volcano Job."""
+        """Maps the UID of a Volcano Job to the Job."""
         self._pods_of: dict[str, dict[str, Pod]] = {}
-        """Maps a gang to its pods by key; pods may appear before their PodGroup."""
+        """Maps a gang to its pods, keyed by pod; pods may be recorded before their PodGroup."""
         self._by_uid: dict[str, SimulatedPod] = {}
-        """Maps a pod's UID to its member, because a pod's slot may be recorded in the pod later."""
+        """Maps a pod's UID to the member that the pod is, because the pod's slot may become known later."""
         self._evicted: set[str] = set()
         """UIDs of pods whose eviction has been counted."""
         self._members: set[str] = set()
-        """Keys of pods that belonged to a gang."""
+        """Keys of all pods that ever belonged to a gang."""
         self._among: set[tuple[str, str]] | None = None
-        """Kind and key of each object read so far from the start of a session or file; None after the start."""
+        """Kind and key of each object read so far from the list at the start of a file; None after this list."""
 
     def read_line(self, line: lines.AnyLine) -> None:
         """Read one line."""
@@ -180,7 +181,7 @@ class _Reader:
             self._changed(ReplayedChange(at, kind, key, None))
 
     def _any_pod(self, at: float, pod: Pod) -> None:
-        """Read any pod; `of_gang` selects pods of gangs later, because a PodGroup may appear after its pods."""
+        """Read a pod of any kind; `of_gang` recognizes pods of gangs later, because a PodGroup may follow its pods."""
         of = _gang_of(pod)
         self._changed(ReplayedChange(at, _PODS, pod.metadata.key, pod))
         if of:
@@ -216,7 +217,7 @@ class _Reader:
             self._pod(at, gang, pod)
 
     def _pod(self, at: float, gang: SimulatedWorkload, pod: Pod) -> None:
-        """Read a pod of a gang: a new member, a successor, or a change of a known member."""
+        """Read a pod of a gang: a new member, the successor of a member, or a changed member."""
         self._members.add(pod.metadata.key)
         name: object = slot_of(pod.metadata) or pod.metadata.name
         member = self._by_uid.get(pod.metadata.uid) or gang.members.get(name)
@@ -254,7 +255,7 @@ class _Reader:
                     member.ended_s = at
 
     def _count(self, at: float, decided: Iterable[tuple[str, ...]]) -> None:
-        """Count evicted gangs; an eviction is decided again in each cycle until its pods are gone."""
+        """Count evictions of gangs once, although each cycle repeats an eviction's decision until the pods are gone."""
         for verb, gang, *more in decided:
             if verb not in _EVICTS:
                 continue
@@ -293,9 +294,10 @@ def _plain_key(workload: SimulatedWorkload) -> str:
 
 
 def _since_s(pod: Pod, at: float) -> float:
-    """Return the time when a pod was bound: the recorded time, or an earlier time in the pod's condition.
+    """Return the time when a pod was bound: the recorded time, or the time in the pod's condition if it is earlier.
 
-    Conditions have whole seconds, rounded down, so a running time computed from them is up to a second too long.
+    The times of conditions are rounded down to seconds, so a running time computed from such times is up to a second
+    too long.
     """
     scheduled = pod.status.condition("PodScheduled")
     since = scheduled.last_transition_time if scheduled and scheduled.status == "True" else None

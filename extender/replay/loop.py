@@ -2,11 +2,11 @@
 
 A gang arrives at its recorded time, with all its pods gated. When the planner removes the gates, the pods run at once
 on their nodes, each for its recorded running time. After the last pod has ended, the gang is deleted. A gang that falls
-below its minimum waits again as a whole, and keeps its work up to the last checkpoint. Other objects (nodes, queues,
+below its minimum waits again as a whole; its work up to the last checkpoint is not lost. Other objects (nodes, queues,
 pods that Muster does not schedule) change at their recorded times.
 
-After each change, cycles run until nothing more is decided. One more cycle runs a second later, because started gangs
-may then grow. While gangs wait, further cycles run at growing intervals to check deadlines.
+After each change, cycles run until they decide nothing more. One more cycle runs a second later, because started gangs
+may grow at that time. While gangs wait, further cycles run at growing intervals to check deadlines.
 """
 
 import dataclasses
@@ -27,20 +27,25 @@ from extender.simulate.members import SimulatedWorkload
 SOON_S = 1.0
 TICK_S = 30.0
 LONGEST_TICK_S = 240.0
-"""Maximum time, in seconds, between two cycles while nothing happens and gangs wait. The interval begins with `TICK_S`
-and doubles, because cycles are the main cost of a simulation. While a placement is carried out, the interval stays
-short, because eviction notices may end."""
+"""Maximum time, in seconds, between two cycles while nothing happens and gangs wait. The interval between cycles begins
+with `TICK_S` and doubles, because cycles are the main cost of a simulation. While a placement is being carried out, the
+interval stays short, because eviction notices may expire.
+"""
 MOST_ROUNDS = 100
-"""Maximum number of cycles at the same simulated time; more cycles mean that decisions undo each other."""
+"""Maximum number of cycles at one simulated time; if more cycles were needed, their decisions would be undoing each
+other.
+"""
 
 
 class Replay(SimulatedCluster):
-    """One replay of a history; `run` simulates it to its end."""
+    """One replay of a history; `run` simulates the history to its end."""
 
     def __init__(self, history: History, config: str | None, changed: Callable[[str, Any], Any]) -> None:
-        """Begin with the recorded or another configuration. Raises ValueError for a configuration with errors.
+        """Begin with the recorded or a given configuration.
 
-        `changed(kind, item)` returns the object to use instead, or None to exclude the object.
+        Raises ValueError for a configuration with errors.
+
+        `changed(kind, item)` returns the object that replaces a recorded object, or None to exclude the object.
         """
         head = history.head
         super().__init__(ReplayedWorld(head), history.usual_s, history.since_s)
@@ -72,13 +77,13 @@ class Replay(SimulatedCluster):
         return self
 
     def play(self, until_s: float) -> None:
-        """Run all events until `until_s`."""
+        """Process all events up to the simulated time `until_s`."""
         while self.events and self.events[0][0] <= until_s:
             self._step()
         self.advance(until_s)
 
     def advance(self, until_s: float) -> None:
-        """Advance the simulated time to the next event, and measure the usage up to that time."""
+        """Advance the simulated time to `until_s`, and measure the usage up to this time."""
         self.meter.advance(until_s)
         self.now = until_s
 
@@ -99,7 +104,7 @@ class Replay(SimulatedCluster):
             self.come(dataclasses.replace(workload, group=group), came)
 
     def _step(self) -> None:
-        """Advance to the next event, and run cycles until nothing more is decided."""
+        """Advance to the next event, process it, and run cycles until they decide nothing more."""
         at = self.events[0][0]
         self.advance(at)
         ticks, ticked = self._tick_at == at, True
@@ -118,7 +123,7 @@ class Replay(SimulatedCluster):
         self._plan_tick(soon=not ticked)
 
     def _tick(self) -> None:
-        """Run a cycle that only checks deadlines, because time has passed."""
+        """Do nothing; the event only triggers a cycle that checks deadlines."""
 
     def _plan_tick(self, *, soon: bool) -> None:
         waits = any(playing.ended_s is None and playing.started_s is None for playing in self.gangs.values())
@@ -130,7 +135,7 @@ class Replay(SimulatedCluster):
         self.at(self._tick_at, self._tick)
 
     def _cycle(self) -> bool:
-        """Run a cycle and apply its decisions; return False if no change could lead to further decisions."""
+        """Run a cycle and apply its decisions; return True if the changes could lead to further decisions."""
         self.cycles += 1
         requests = self.world.requests()
         session = self.planning.run(

@@ -1,4 +1,4 @@
-"""The planner's state rebuilt from a recording, and a planner for this state."""
+"""The planner's state, rebuilt from a recording, and a planner for this state."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -23,7 +23,9 @@ _WRITTEN: dict[str, Callable[[PlannerState, Any], object]] = {
     POD_GROUPS.full_name: PlannerState.on_pod_group_written,
     NATIVE_POD_GROUPS.full_name: PlannerState.on_native_written,
 }
-"""Maps a kind to the method for the planner's own write; writes of Placements are applied like watched changes."""
+"""Maps a kind to the state's method for the planner's own writes; own writes of Placements are applied like watched
+changes.
+"""
 
 
 def rules_from(settings: Mapping[str, Any]) -> FaultRules:
@@ -56,7 +58,7 @@ class ReplayedWorld(RecordedState):
     def __init__(self, head: lines.Head) -> None:
         super().__init__(PlannerState(pool=head.pool, rules=rules_from(head.settings)))
         self._among: set[tuple[str, str]] = set()
-        """Objects from the beginning of the current file that have been read so far."""
+        """Objects that have been read so far from the list at the beginning of the current file."""
 
     def apply_line(self, line: lines.AnyLine) -> None:
         """Apply a line about an object to the state; ignore other lines."""
@@ -81,7 +83,7 @@ class ReplayedWorld(RecordedState):
                 self.state.assume(uid, node, devices)
 
     def _whole(self) -> None:
-        """Forget objects that are not in the list at the beginning of the file."""
+        """Remove objects from the state that are not in the list at the beginning of the file."""
         for kind, objects in self.objects.items():
             for key in [key for key in objects if (kind, key) not in self._among]:
                 self.forget(kind, key)
@@ -89,12 +91,15 @@ class ReplayedWorld(RecordedState):
 
 
 def planning_of(text: str, settings: Mapping[str, Any]) -> Planning:
-    """Return a planner with a recorded configuration and settings. Raises ValueError with all errors."""
+    """Return a planner with a recorded configuration and settings.
+
+    Raises ValueError, whose message contains all errors in the configuration.
+    """
     return Planning(config.parse(text), timing_of(settings)[0])
 
 
 def decide(planning: Planning, snapshot: Snapshot, world: ReplayedWorld, cycle: lines.Cycle) -> Session:
-    """Run a recorded cycle on a snapshot, with the recorded inputs that no watch reports.
+    """Run a recorded cycle on a snapshot, with those recorded inputs that no watch reports.
 
     The decisions of the cycle are not applied.
     """

@@ -1,7 +1,7 @@
-"""Report of a what-if replay: figures of the recording, the plain replay, and the replay with the change.
+"""Report of a what-if replay: figures of the recording, and of its replays without and with the change.
 
-The changed replay is compared with the plain replay instead of the recording, so that all differences are caused by the
-change. The report also shows the difference between the plain replay and the recording.
+The replay with the change is compared with the replay without it instead of the recording, so that only the change
+causes differences. The report also shows the difference between the replay without a change and the recording.
 """
 
 from collections.abc import Callable, Iterable
@@ -20,11 +20,11 @@ from muster.api.kubernetes.meta import format_time
 MOST = 10
 """Maximum number of listed gangs with a longer wait, and of listed gangs with a shorter wait."""
 LEAST_S = 1.0
-"""Minimum difference, in seconds, between two waits that count as different."""
+"""Minimum difference, in seconds, between two waits for them to count as different."""
 
 
 class Waited(Struct, rename="camel"):
-    """A gang whose wait is longer or shorter with the change."""
+    """A gang that waits longer or shorter with the change than without it."""
 
     gang: str
     workload: str
@@ -37,7 +37,7 @@ class Waited(Struct, rename="camel"):
 
 
 class ReplayReport(Struct, rename="camel"):
-    """The comparison of a recording, its replay, and its replay with a change."""
+    """The comparison of a recording, its replay without a change, and its replay with a change."""
 
     since: str
     until: str
@@ -47,12 +47,14 @@ class ReplayReport(Struct, rename="camel"):
     longer: list[Waited]
     shorter: list[Waited]
     apart_s: float
-    """Median of the absolute differences between recorded and replayed waits."""
+    """Median of the absolute differences, in seconds, between the recorded and the replayed waits of gangs."""
     censored: int
     """Number of gangs that were still running at the end of the recording, and therefore run until the end of each
     replay."""
     never_ran: int
-    """Number of gangs that never started in the recording; in a replay they run for the usual time of their queue."""
+    """Number of gangs that never started in the recording; in a replay, each of these gangs runs for the usual time of
+    its queue.
+    """
     lost: int
     cycles: int
     """Number of cycles in the replay with the change."""
@@ -127,7 +129,7 @@ def _fates(loop: Replay) -> list[Fate]:
 
 
 def _waited(before: list[Fate], after: list[Fate], until: float) -> list[Waited]:
-    """Return the gangs with different waits, the largest difference first."""
+    """Return the gangs whose waits differ with the change, the largest difference first."""
     known = {(fate.gang, fate.came_s): wait_s(fate, until) for fate in before}
     found = []
     for fate in after:

@@ -27,14 +27,14 @@ _FED = {fed.resource.full_name: fed for fed in FEED}
 
 
 class RecordedState:
-    """The planner's state and its objects by kind and key."""
+    """The planner's state, with all objects in it by kind and key."""
 
     def __init__(self, state: PlannerState) -> None:
         self.state = state
         self.objects: dict[str, dict[str, Any]] = {kind: {} for kind in READ}
 
     def apply(self, kind: str, item: Any) -> None:
-        """Pass an object to the state like a watch."""
+        """Pass an object to the state, in the same way as a watch does."""
         known = self.objects[kind].get(item.metadata.key)
         if known is not None and known.metadata.uid != item.metadata.uid:
             self.forget(kind, item.metadata.key)
@@ -50,7 +50,7 @@ class RecordedState:
             _FED[kind].apply(self.state, known, None)
 
     def requests(self) -> Mapping[str, Any]:
-        """Return the newest ProvisioningRequest of each gang, by the gang's UID."""
+        """Return a mapping from a gang's UID to the gang's newest ProvisioningRequest."""
         return newest(self.objects[PROVISIONING_REQUESTS.full_name].values())
 
 
@@ -68,12 +68,12 @@ class SimulatedRun:
 
 @dataclass(slots=True)
 class Playing:
-    """One gang in the simulation, and its outcome."""
+    """One gang in the simulation, and what has happened to it."""
 
     workload: SimulatedWorkload
     came_s: float
     runs: dict[str, SimulatedRun] = field(default_factory=dict)
-    """Maps the name of a pod to the simulated run of this member."""
+    """Maps the name of a pod to the simulated run of the pod's member."""
     life: int = 0
     first_start_s: float | None = None
     started_s: float | None = None
@@ -81,21 +81,21 @@ class Playing:
     ended_s: float | None = None
     evictions: int = 0
     done_s: float = 0.0
-    """Work, in seconds, that the gang's last checkpoint has saved."""
+    """Running time, in seconds, up to the gang's last checkpoint; this work is not lost."""
     gave_up: bool = False
-    """True if the gang was deleted before it started, as in the recording."""
+    """True if the gang was deleted before it started, because the same happened in the recording."""
 
 
 class SimulatedCluster:
-    """A cluster at the simulated time `now`, and its future events by time."""
+    """A cluster at the simulated time `now`, and the future events in the order of their times."""
 
     def __init__(self, world: RecordedState, usual_s: Callable[[SimulatedWorkload], float | None], now: float) -> None:
-        """Begin at `now`; `usual_s` returns the running time of a gang that has never run (None: until the end)."""
+        """Begin at `now`; `usual_s` returns the running time of a gang that never ran (None: until the end)."""
         self.world = world
         self._usual_s = usual_s
         self.now = now
         self.gangs: dict[str, Playing] = {}
-        """Maps a key to the current gang."""
+        """Maps a PodGroup's key to the PodGroup's current gang."""
         self.all: list[Playing] = []
         self.events: list[tuple[float, int, Callable[[], None]]] = []
         self.touched = False
@@ -104,7 +104,7 @@ class SimulatedCluster:
         self._versions = count(1_000_000_000)
 
     def at(self, at: float, act: Callable[[], None]) -> None:
-        """Schedule an action at a time; actions at the same time run in the order of these calls."""
+        """Schedule a call of `act`; calls at the same time run in the order in which they were scheduled."""
         heappush(self.events, (at, next(self._order), act))
 
     def version(self) -> int:
@@ -112,7 +112,7 @@ class SimulatedCluster:
         return next(self._versions)
 
     def come(self, workload: SimulatedWorkload, came: float) -> None:
-        """Add a gang that waits; a gang that exists at the beginning keeps its state."""
+        """Add a gang at its arrival; it waits, unless it exists from the beginning with a recorded state."""
         playing = self.gangs[workload.key] = Playing(workload, came)
         self.all.append(playing)
         group = workload.group
@@ -142,11 +142,11 @@ class SimulatedCluster:
             self.at(member.created_s, lambda: self._gate(playing, run))
 
     def _runs_s(self, workload: SimulatedWorkload, member: SimulatedPod) -> float | None:
-        """Return a member's running time; None (to the end of the simulation) if its end was not recorded."""
+        """Return a member's running time; None, until the simulation's end, if the member's end was not recorded."""
         return member.runs_s if member.runs_s is not None or member.censored else self._usual_s(workload)
 
     def _as_it_is(self, playing: Playing, run: SimulatedRun, pod: Pod) -> None:
-        """Create a member in its recorded state: running on its node, expected on its pinned node, or waiting."""
+        """Create a member's pod in its recorded state: running on a node, expected on its pinned node, or waiting."""
         run.pod, run.ended = pod, pod.finished
         self.world.apply(_PODS, pod)
         if pod.spec.node_name:
@@ -165,7 +165,7 @@ class SimulatedCluster:
         self.touched = True
 
     def bind(self, playing: Playing, run: SimulatedRun, node: str, epoch: int | None) -> None:
-        """Start a member on a node, for its running time minus the work saved by its last checkpoint."""
+        """Start a member on a node for its running time minus the work saved by the gang's last checkpoint."""
         run.pod = running_pod(run.pod, node, self.version(), self.now, epoch)
         run.since_s = self.now
         self.world.apply(_PODS, run.pod)
@@ -177,7 +177,7 @@ class SimulatedCluster:
             self.at(self.now + in_s, lambda: self._end(playing, run, uid))
 
     def _end(self, playing: Playing, run: SimulatedRun, uid: str) -> None:
-        """End a member, unless it has been evicted in the meantime; after the last member, delete the gang."""
+        """End a member, unless it has been evicted in the meantime; after the gang's last member, delete the gang."""
         if run.pod.metadata.uid != uid or run.ended or playing.ended_s is not None:
             return
         run.ended = True
@@ -206,7 +206,10 @@ class SimulatedCluster:
             del self.gangs[workload.key]
 
     def evict(self, key: str, pods: list[str]) -> None:
-        """Evict these pods of a gang. A gang that falls below its minimum loses all its pods, and waits again."""
+        """Evict the pods with the given names, which belong to one gang.
+
+        A gang that falls below its minimum loses all its pods, and waits again.
+        """
         playing = self.gangs.get(key)
         if playing is None:
             return
@@ -239,7 +242,7 @@ class SimulatedCluster:
 
 
 def _as_it_came(group: Any) -> Any:
-    """Return a PodGroup as at its creation: without status and without the annotation of a placement."""
+    """Return a PodGroup as it was created: without status and without the annotation of a placement."""
     meta = group.metadata
     annotations = {key: text for key, text in meta.annotations.items() if key != names.PLACEMENT}
     return replace(group, metadata=replace(meta, annotations=annotations), status=PodGroupStatus(phase="Pending"))

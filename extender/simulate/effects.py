@@ -21,13 +21,13 @@ from muster.api.muster.placementnotes import PlacementContent
 
 _PODS, _PLACEMENTS = PODS.full_name, PLACEMENTS.full_name
 _ARRIVE_S = 600.0
-"""Time, in seconds, within which members must arrive once their nodes are free. In a simulation, members arrive at
+"""Time, in seconds, within which members must arrive once their nodes are free. In a simulation, all members arrive at
 once.
 """
 
 
 def placement_after(known: Placement | None, place: decisions.Place, session: Session) -> Placement:
-    """Return a gang's placement after a cycle that places it; `known` is the existing placement of the same name."""
+    """Return a gang's placement after a cycle that places the gang; `known` is the existing Placement of its name."""
     gang = place.gang
     deadline_s = max(session.now, place.waits_until) + arrival_s(place.new_slots)
     remembered = session.snapshot.remembered.get(gang.key, ())
@@ -36,14 +36,14 @@ def placement_after(known: Placement | None, place: decisions.Place, session: Se
 
 
 def count_failures(state: PlannerState, session: Session) -> None:
-    """Count failures of members like the writer of placements, because no watch reports failures in a simulation."""
+    """Count failures of members as `extender.placements` does; in a simulation, no watch reports failures."""
     for avoid in session.decided(decisions.Avoid):
         state.failures.remember(avoid.gang.key, avoid.avoided or ())
         state.failures.forget(avoid.gang.key, [pod.uid for pod in avoid.counted])
 
 
 class SimulatedEffects:
-    """The effects of cycles on one simulated cluster."""
+    """The effects of planning cycles on one simulated cluster."""
 
     def __init__(self, cluster: SimulatedCluster) -> None:
         self._cluster = cluster
@@ -61,7 +61,7 @@ class SimulatedEffects:
         return self._cluster.world.state.placement_of(key)
 
     def _write_placement(self, known: Placement, wanted: PlacementContent) -> None:
-        """Change a placement by the placement writer's merge patch."""
+        """Change the content of a placement to `wanted`."""
         self._apply(replace(known, spec=wanted.spec, status=wanted.status))
 
     def _apply(self, placement: Placement) -> None:
@@ -69,7 +69,7 @@ class SimulatedEffects:
         self._cluster.world.apply(_PLACEMENTS, replace(placement, metadata=meta))
 
     def _change(self, key: str, change: Callable[[Placement], PlacementContent]) -> None:
-        """Change the placement of a gang, if it exists."""
+        """Change the placement of a gang, if the gang has one."""
         known = self._placement(key)
         if known is not None:
             self._write_placement(known, change(known))

@@ -20,15 +20,15 @@ from muster.workloads.table import slot_of
 _WRITTEN = frozenset(
     {names.NODE, names.EPOCH, names.EVICT_AT, names.EVICT_FOR, names.EVICT_READY, names.CHECKPOINT, names.SAFE_TO_EVICT}
 )
-"""Annotations that are written to a pod after its creation."""
+"""Annotations that a pod gets only after its creation."""
 
 
 @dataclass(slots=True)
 class SimulatedPod:
-    """One member of a gang: its first pod, and the later replacements."""
+    """One member of a gang: the member's first pod, and data of the pods that replaced it later."""
 
     pod: Pod
-    """The pod when first observed."""
+    """The member's first pod, as first observed."""
     created_s: float
     uid: str
     """UID of the member's last pod."""
@@ -37,9 +37,9 @@ class SimulatedPod:
     """Time when the member's last pod got its node."""
     ended_s: float | None = None
     at_start: Pod | None = None
-    """The pod at the beginning of the simulation; None if its gang arrives later (`is_there` is false)."""
+    """The member's pod at the beginning of the simulation; None if the gang arrives later (`is_there` is false)."""
     vacant: bool = False
-    """True if the pod was deleted before it ended and has no successor yet."""
+    """True if the member's last pod was deleted before it ended and has no successor yet."""
 
     @property
     def runs_s(self) -> float | None:
@@ -54,51 +54,52 @@ class SimulatedPod:
 
 @dataclass(slots=True)
 class SimulatedWorkload:
-    """A gang (one incarnation of a PodGroup) as known before the simulation."""
+    """A gang (one incarnation of a PodGroup) as it is known before the simulation."""
 
     key: str
-    """`namespace/name` of the gang."""
+    """The gang's key, `namespace/name`."""
     kind: str
     """Kind of the gang's PodGroup: Volcano's or native."""
     group: Any
-    """The PodGroup at its arrival."""
+    """The gang's PodGroup at its arrival."""
     came_s: float
     queue: str = ""
     job: Job | None = None
     members: dict[object, SimulatedPod] = field(default_factory=dict)
-    """Maps a slot, or the name of a pod without a slot, to the member."""
+    """Maps a slot, or the name of a pod without a slot, to the member of the gang."""
     left_s: float | None = None
     """Time when the PodGroup was deleted; None for an existing PodGroup."""
     started_s: float | None = None
-    """Time when the gang first had its minimum."""
+    """Time when the minimum of the gang's members were first running."""
     evictions: int = 0
     """Number of runs of the gang that were ended by an eviction."""
     evicted_s: float = 0.0
-    """Time of the last run's end by an eviction."""
+    """Time when an eviction last ended a run of the gang."""
     checkpoints: list[float] = field(default_factory=list)
-    """Running times, in seconds, at which the gang reported a checkpoint in its last run."""
+    """Checkpoints that the gang reported in its last run, each as the running time in seconds at the report."""
     ran_before: bool = False
-    """True if the gang had its minimum when the recording began."""
+    """True if the minimum of the gang's members were running when the recording began."""
     is_there: bool = False
-    """True if the gang exists at the beginning, with status, placement and pods; other gangs arrive later and wait."""
+    """True if the gang exists at the beginning, with status, placement and pods; False if it arrives later and waits.
+    """
     placement: Placement | None = None
-    """The gang's placement at the beginning."""
+    """The gang's placement at the beginning of the simulation."""
     minimum: int = 1
 
     @property
     def title(self) -> str:
-        """The gang's name for users: namespace and name of its owner, or its own name."""
+        """The gang's name as shown to users: namespace and name of its owner, or, without an owner, of the gang."""
         meta = self.group.metadata
         return f"{meta.namespace}/{owner.name}" if (owner := meta.controller) else self.key
 
     @property
     def running(self) -> int:
-        """Number of members on nodes."""
+        """Number of members that are running on nodes."""
         return sum(member.since_s is not None and member.ended_s is None for member in self.members.values())
 
 
 def members_of(workload: SimulatedWorkload) -> dict[object, SimulatedPod]:
-    """Return the members of a gang: recorded members, and members that its Job would have created."""
+    """Return the members of a gang: the recorded members, and members whose pods its Job would still have created."""
     found = dict(workload.members)
     job = workload.job
     if job is None:
@@ -166,7 +167,7 @@ def ended_pod(pod: Pod, version: int) -> Pod:
 
 
 def annotated_pod(pod: Pod, version: int, annotations: dict[str, str | None]) -> Pod:
-    """Return a pod with annotations added or, where the value is None, removed."""
+    """Return a pod with annotations added or, if an annotation's value is None, removed."""
     merged = {**pod.metadata.annotations, **annotations}
     kept = {key: text for key, text in merged.items() if text is not None}
     return replace(pod, metadata=replace(pod.metadata, resource_version=str(version), annotations=kept))

@@ -25,7 +25,7 @@ class SimulatedVictim(Struct, frozen=True, rename="camel"):
     workload: str
     pods: int
     lost_s: float | None = None
-    """Work that each pod would lose, in seconds since its last checkpoint or its start; None if unknown."""
+    """Work that each pod would lose: the seconds since the gang's last checkpoint or start; None if unknown."""
     saved: bool = False
     """True if the gang has reported a checkpoint since its start."""
     moved: bool = False
@@ -40,7 +40,7 @@ class SimulatedVictim(Struct, frozen=True, rename="camel"):
 
 
 class SimulatedGang(Struct, frozen=True, rename="camel"):
-    """The outcome for one gang."""
+    """The outcome of a trial placement for one gang."""
 
     gang: str
     workload: str
@@ -49,18 +49,18 @@ class SimulatedGang(Struct, frozen=True, rename="camel"):
     placed: bool
     slots: int = 0
     nodes: list[str] = []
-    """Nodes in rank order, one line for each pod set."""
+    """The gang's nodes in rank order, one line for each pod set."""
     pod_sets: list[PodSetPlacement] = []
     evicts: list[SimulatedVictim] = []
     """Gangs whose pods would be evicted in favour of this gang."""
     why: GangReport | None = None
-    """The report of a gang that is not placed."""
+    """Report about why the gang is not placed; None if the gang is placed."""
 
 
 def simulate(what_if: WhatIf, submitted: Iterable[str]) -> list[SimulatedGang]:
-    """Return the waiting gangs in the order of their placement or trial.
+    """Return the outcome for each waiting gang, in the order in which the planner processes the gangs.
 
-    `submitted` has the keys of new gangs.
+    `submitted` has the keys of the gangs that are new in the simulation.
     """
     new = set(submitted)
     placed: list[SimulatedGang] = []
@@ -95,7 +95,7 @@ def _placed_gang(place: decisions.Place, new: set[str], session: Session) -> Sim
 
 
 def _evicted(place: decisions.Place, session: Session) -> Iterator[SimulatedVictim]:
-    """Yield the other gangs whose pods are evicted for a placement, in the order in which they were chosen."""
+    """Yield the other gangs whose pods are evicted for a placement, in the order in which the planner chose them."""
     gangs = {victim.key: victim for victim, _ in place.victims if victim.key != place.gang.key}
     pods = Counter(victim.key for victim, _ in place.victims)
     moved = {each.gang.key for each in session.decided(decisions.Place)}

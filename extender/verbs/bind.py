@@ -40,13 +40,14 @@ BIND_TIME = Histogram("muster_bind_post_seconds", "Duration of the POST of a bin
 _calls = counted(BINDS)
 
 LAG_S = 1.0
-"""Time for which a bind call waits for Muster's watches, which may be slower than kube-scheduler's."""
+"""Time in seconds for which a bind call waits for Muster's watches, which may be slower than kube-scheduler's watches.
+"""
 
 LASTS = 200
-"""Number of members from which binding takes about a second, so that the phase Binding is written."""
+"""Number of members from which on a gang's binding takes about a second, so that the phase Binding is written."""
 
 _LASTING = {None, VerbReason.NOT_OURS, VerbReason.NOT_ASKED}
-"""Refusals for which waiting would be useless, because no later event can change them."""
+"""Reasons of refusals that no later event can change, so that waiting would be useless."""
 _NOT_RELEASED = {
     MeetingOutcome.TIMED_OUT: VerbReason.BARRIER_TIMEOUT,
     MeetingOutcome.CANCELLED: VerbReason.PLACEMENT_OVER,
@@ -54,7 +55,7 @@ _NOT_RELEASED = {
 
 
 class Binder:
-    """Writer of bindings with the pod's UID as a precondition; it retries until the API server confirms or rejects."""
+    """Writer of bindings, which names the pod's UID as a precondition of each binding."""
 
     def __init__(self, client: LoopClient) -> None:
         self._client = client
@@ -62,7 +63,7 @@ class Binder:
     async def bind(self, namespace: str, name: str, uid: str, node: str, annotations: Mapping[str, str]) -> None:
         """Bind the pod, unless it is already bound to this node. Raises APIError if the pod cannot be bound.
 
-        After a conflict or a lost response, the pod is read, because kube-scheduler retries a bind without a response.
+        After a conflict or a lost response, the pod is read to find out if it is already bound.
         """
         try:
             await self._client.bind(namespace, name, uid, node, annotations)
@@ -76,7 +77,7 @@ class Binder:
 class Bind:
     """The bind verb, which acts while this replica is `active`.
 
-    The verb calls `on_release` for large gangs, because their binding takes some time.
+    The verb calls `on_release` when the members of a large gang may be bound, because their binding takes some time.
     """
 
     def __init__(
@@ -123,7 +124,7 @@ class Bind:
         return "plain", reason or await self._bind_plain(args, record)
 
     async def _bind_plain(self, args: ExtenderBindingArgs, record: PodRecord) -> VerbReason | None:
-        """Bind a pod without a gang, unless its capacity was taken or its queue has filled up since the filter call."""
+        """Bind a pod without a gang, unless its capacity or its queue has been used up since the filter call."""
         queue, state = record.queue or DEFAULT_QUEUE, self._cluster.state
         ledger = state.ledger
         own = ledger.entries.get(record.uid)
@@ -147,7 +148,7 @@ class Bind:
             self._cluster.change(lambda state: state.ledger.answered(record.uid))
 
     async def _bind_member(self, args: ExtenderBindingArgs, record: PodRecord, key: str) -> VerbReason | None:
-        """Hold the call until enough members of this epoch have arrived, check everything again, and bind."""
+        """Hold the bind call until enough members of this epoch have arrived, check everything again, and bind."""
         placement, started = self._cluster.state.placement_of(key), self._cluster.state.started(key)
         if placement is None or record.slot is None:
             return VerbReason.NOT_SEEN
@@ -179,16 +180,15 @@ class Bind:
         return await self._post(args, annotations, devices)
 
     def _arrived(self, placement: Placement) -> None:
-        """Request a cycle if the placement holds back members, which the planner releases once others have arrived."""
+        """Request a cycle if the placement holds back members, which the planner releases after others' arrival."""
         if holds_back(placement):
             self._cluster.changed(placement.metadata.namespace, None)
 
     def _still_valid(self, key: str, placement: Placement) -> bool:
-        """Return True for a placement of lost members whose gang has since lost all other members.
+        """Return True for a placement that replaces lost members of a gang that has since lost its other members, too.
 
-        A placement of lost members has too few nodes for the whole minimum, so its members would wait at the barrier
-        without success. The members are bound as if the other members had been lost slightly later, when lost members
-        are replaced one by one.
+        Such a placement has too few nodes for the gang's minimum, so its members would wait at the barrier without
+        success. Therefore these members are bound at once, as if the gang had lost the other members slightly later.
         """
         gang = self._cluster.state.refreshed(key) if once_whole(placement) else None
         if gang is None:
@@ -197,10 +197,10 @@ class Bind:
         return not gang.satisfied(slots)
 
     def _queue_of(self, key: str, record: PodRecord) -> dict[str, str]:
-        """Return the annotation with the queue to which a member is charged, unless the pod itself names the queue.
+        """Return the annotation with the queue to which a member is charged; empty if the pod names this queue.
 
-        The annotation determines the queue of the pod once the PodGroup has been deleted. Other components also read
-        the annotation from members of native PodGroups, because these pods need not name their queue.
+        The annotation determines the queue of the pod once the PodGroup has been deleted. Members of native PodGroups
+        always get the annotation, because other components read it, and these pods need not name their queue.
         """
         group = self._cluster.state.groups.get(key)
         if group is None:
@@ -209,7 +209,7 @@ class Bind:
         return {VOLCANO_QUEUE: queue} if is_native(group) or queue != (record.queue or DEFAULT_QUEUE) else {}
 
     def _for_autoscalers(self, record: PodRecord, key: str, session: Session | None) -> dict[str, str]:
-        """Return a pod's annotations for autoscalers: its queue's permission for evictions, and the pod's request."""
+        """Return a pod's annotations for autoscalers: if the pod may be evicted, and its ProvisioningRequest."""
         group = self._cluster.state.groups.get(key)
         evictable = safe_to_evict(self._cluster.state.queues, group, record.labels)
         request = session.inputs.provisioning.get(group.metadata.uid) if session is not None and group else None
@@ -217,7 +217,7 @@ class Bind:
         return {key: value for key, value in annotations.items() if value is not None} | consumption(request)
 
     def _objection(self, args: ExtenderBindingArgs) -> VerbReason | None:
-        """Return a reason not to bind this pod to this node now, if one is known."""
+        """Return a reason not to bind the pod to the node now; None if no reason is known."""
         state = self._cluster.state
         record = state.pods.get(args.pod_uid)
         if record is None:
@@ -235,9 +235,9 @@ class Bind:
         return _refusal(state.placement_of(record.gang), with_slot, args.node)
 
     def _enough(self, key: str, epoch: int, held: Mapping[Slot, str]) -> bool:
-        """Return True if the held and the bound members suffice to start; calls `on_release` for large gangs.
+        """Return True if the held and the bound members suffice to start the gang; for a large gang, call `on_release`.
 
-        A member whose pod was deleted while its call was held does not count.
+        A member does not count if its pod is being deleted.
         """
         state = self._cluster.state
         placement = state.placement_of(key)
@@ -262,7 +262,7 @@ class Bind:
         return True
 
     def _still(self, key: str, epoch: int, args: ExtenderBindingArgs) -> VerbReason | None:
-        """Return a reason, such as a new placement, not to bind the pod after its wait, if there is one."""
+        """Return a reason, such as a new placement, not to bind the pod after its wait at the barrier, if any."""
         placement = self._cluster.state.placement_of(key)
         over = placement is None or placement.spec.epoch != epoch or args.pod_uid not in self._cluster.state.pods
         return VerbReason.PLACEMENT_OVER if over else self._objection(args)
@@ -282,7 +282,7 @@ class Bind:
 
 
 def _refusal(placement: Placement | None, record: PodRecord, node: str) -> VerbReason | None:
-    """Return the reason why the placement does not allow binding this member to this node, if there is one."""
+    """Return the reason why the placement does not allow binding the member to the node; None if it does."""
     if placement is None or record.slot is None:
         return VerbReason.NOT_SEEN
     if record.epoch is not None and record.epoch > placement.spec.epoch:

@@ -1,8 +1,8 @@
 """Shared functions of the filter and bind verbs.
 
-The functions check if this replica can answer, and find nodes and GPUs with free capacity for pods without a gang.
-
-Filter checks the free capacity of all nodes; bind checks one node again, because the capacity may have changed.
+The functions check if this replica can answer, and find nodes and GPUs with free capacity for pods without a gang. The
+filter verb checks the free capacity of all nodes; the bind verb checks one node again, because the node's capacity may
+have changed.
 """
 
 import time
@@ -26,7 +26,10 @@ from muster.resources.vector import Vector, add
 
 
 def counted(metric: Counter) -> Callable[[str, VerbReason | None], Counter]:
-    """Return the counters of calls by kind of pod and reason, looked up once because a lookup takes a lock."""
+    """Return a function from kind of pod and reason to the counter of calls.
+
+    The function caches the counters, because a lookup takes a lock.
+    """
 
     def counter(kind: str, reason: VerbReason | None) -> Counter:
         verdict, tag = (reason.verdict, reason.tag) if reason else (CallResult.PASSED, "")
@@ -36,16 +39,17 @@ def counted(metric: Counter) -> Callable[[str, VerbReason | None], Counter]:
 
 
 def unavailable(cluster: Live, active: Callable[[], bool]) -> VerbReason | None:
-    """Return the reason why this replica cannot answer now: another replica leads, or the caches are not filled yet."""
+    """Return why this replica cannot answer now: another replica leads, or its caches are not filled yet."""
     if not active():
         return VerbReason.NOT_LEADING
     return None if cluster.synced else VerbReason.NOT_SYNCED
 
 
 def not_usable(state: PlannerState, queue: str, namespace: str) -> VerbReason | None:
-    """Return the reason to reject a pod without a gang because its queue accepts no pods of its namespace.
+    """Return the reason to reject a pod without a gang if its queue does not accept pods of the pod's namespace.
 
-    The namespace and its label may be new. Before the watch has delivered the namespace, the answer is uncertain.
+    A new namespace may not have been reported by its watch yet. Until then, the result is NOT_SEEN, for which the verbs
+    return an error.
     """
     known, found = state.queues.get(queue), state.access.barrier(queue, namespace)
     if not found:
@@ -58,7 +62,10 @@ def not_usable(state: PlannerState, queue: str, namespace: str) -> VerbReason | 
 def nodes_with_capacity(
     state: PlannerState, record: PodRecord | None, requests: Vector, columns: NDArray[np.int64], now: float
 ) -> tuple[Mask, VerbReason]:
-    """Return the mask of columns (-1 for an unknown node) that can take the pod, and the reason if none can."""
+    """Return a mask of the nodes with capacity for the pod, and the reason to give if no node has any.
+
+    A node is given as its column in the node table, or as -1 if the node is unknown.
+    """
     table = state.nodes
     claimed = dict(record.cls.needs.rows) if record else {}
     row = table.row_of(add(requests, claimed))
@@ -87,7 +94,10 @@ def nodes_with_capacity(
 
 
 def requests_of(state: PlannerState, record: PodRecord, queue: str) -> Vector:
-    """Return the resources that a pod without a gang takes from its queue; only claims new to the queue count."""
+    """Return the resources that a pod without a gang takes from its queue.
+
+    The devices of a claim count only if the queue does not use the claim yet.
+    """
     asked = record.cls.requests
     for claim in record.cls.needs.named:
         if queue not in state.ledger.device_users.get(claim.key, ()):
@@ -96,7 +106,7 @@ def requests_of(state: PlannerState, record: PodRecord, queue: str) -> Vector:
 
 
 class SharedGpus:
-    """The choice of GPUs for pods without a gang, in the order of the last cycle's plugins."""
+    """Chooser of GPUs for pods without a gang; the plugins of the last cycle order the GPUs."""
 
     def __init__(self, cluster: Live, session: Callable[[], Session | None]) -> None:
         self._cluster = cluster
@@ -115,7 +125,7 @@ class SharedGpus:
         return table.devices.choose(share, column, unused, order)
 
     def annotations_for(self, record: PodRecord, node: str, devices: tuple[int, ...]) -> dict[str, str]:
-        """Return annotations of the binding, including those for Volcano's device plugin."""
+        """Return the annotations of the pod's binding, including the annotations for Volcano's device plugin."""
         share = record.cls.gpu
         if share is None or not devices:
             return {}

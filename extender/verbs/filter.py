@@ -42,7 +42,7 @@ FILTER_NAMES = Counter("muster_filter_names_total", "Node names in filter calls,
 _names = cache(FILTER_NAMES.labels)
 _calls = counted(FILTERS)
 Answer = list[str] | VerbReason
-"""The nodes of a call that pass, or the reason why no node passes."""
+"""The nodes of a filter call that can take the pod, or the reason why no node can."""
 
 
 class Filter:
@@ -54,7 +54,10 @@ class Filter:
         self._wall_s = wall_s
 
     def __call__(self, args: ExtenderArgs) -> ExtenderFilterResult:
-        """Return the given nodes that pass; kube-scheduler treats an answer with any other node as a failed call."""
+        """Return those of the given nodes that can take the pod.
+
+        If the answer has any other node, kube-scheduler treats the call as failed.
+        """
         nodes = args.node_names or []
         gang = gang_of(args.pod)
         kind = "pinned" if NODE in args.pod.metadata.annotations else "gang" if gang else "plain"
@@ -70,15 +73,18 @@ class Filter:
     def _placed(self, args: ExtenderArgs, gang: str | None, nodes: list[str]) -> Answer:
         """Return the nodes for a member of a gang, or for a pod without a gang.
 
-        For a workload without a Muster label, the controller adds the pod to its gang after its creation. A pod without
-        a gang waits for this addition, as in Volcano, so that it does not start without the other pods.
+        If a workload has no Muster label, the controller adds its pods to a gang only after their creation. Such a pod
+        waits until it has been added, as in Volcano, so that it does not start without the other pods.
         """
         if gang:
             return self._member(args, gang, nodes)
         return VerbReason.NOT_SEEN if _is_to_be_named(args.pod) else self._plain(args, nodes)
 
     def _member(self, args: ExtenderArgs, gang: str, nodes: list[str]) -> Answer:
-        """Return the node of the member's slot; a member without an epoch lost its gate before it had a placement."""
+        """Return the node of the member's slot.
+
+        A member without an epoch has lost its gate before it had a placement.
+        """
         meta = args.pod.metadata
         key = f"{meta.namespace}/{gang}"
         placement = self._cluster.state.placement_of(key)
@@ -95,7 +101,7 @@ class Filter:
         return [node] if node in nodes else VerbReason.NOT_PLANNED_HERE
 
     def _plain(self, args: ExtenderArgs, nodes: list[str]) -> Answer:
-        """Exclude nodes without enough free capacity; capacity that is reserved for gangs does not count as free.
+        """Return the nodes with enough free capacity; capacity that is reserved for gangs does not count as free.
 
         The bind verb accepts only nodes that pass this filter.
         """
@@ -120,13 +126,13 @@ class Filter:
 
 
 def _is_to_be_named(pod: Pod) -> bool:
-    """Return True for a pod of a workload that uses Muster's scheduler but is not assigned to a gang yet."""
+    """Return True for a workload's pod that uses Muster's scheduler but is not assigned to a gang yet."""
     owner = pod.metadata.controller
     return owner is not None and owner.kind not in TIED_OWNERS and is_musters(pod.spec.scheduler_name)
 
 
 def _asked(pod: Pod, record: PodRecord | None) -> tuple[Vector, GpuShare | None]:
-    """Return the resource requests and the GPU share of a pod, cached by the pod's version."""
+    """Return the resource requests and the GPU share of a pod, from the cache if it has this version of the pod."""
     if record is not None and record.resource_version == pod.metadata.resource_version:
         return record.cls.asked, record.cls.gpu
     return asked_of(pod.spec, pod.metadata.annotations if placed_by_muster(pod.spec) else None)
@@ -135,7 +141,7 @@ def _asked(pod: Pod, record: PodRecord | None) -> tuple[Vector, GpuShare | None]
 def _gpus_fit(
     table: NodeTable, share: GpuShare | None, requests: Vector, columns: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
-    """Return the nodes with enough free capacity on single GPUs, for GPU shares or for whole GPUs."""
+    """Return a mask of the nodes whose individual GPUs have enough free capacity for a GPU share or for whole GPUs."""
     free = table.allocatable - table.used
     unused = table.devices.unused(free, table.axis)
     if share is not None:
@@ -145,7 +151,7 @@ def _gpus_fit(
 
 
 def _result(answer: Answer, nodes: list[str]) -> ExtenderFilterResult:
-    """Return the answer for kube-scheduler, in which excluded nodes are unresolvable and one entry has the reason."""
+    """Return the answer for kube-scheduler; excluded nodes are unresolvable, and one of them has the reason."""
     if not isinstance(answer, VerbReason):
         return ExtenderFilterResult(node_names=answer)
     if answer.verdict is CallResult.ERROR:

@@ -9,7 +9,7 @@ DECODE_PREEMPTION = msgspec.json.Decoder(ExtenderPreemptionArgs)
 
 
 def preempt(cluster: Live, args: ExtenderPreemptionArgs) -> ExtenderPreemptionResult:
-    """Exclude nodes whose victims would break a running gang, if other nodes remain.
+    """Exclude nodes whose victims would leave a running gang with too few members, if other nodes remain.
 
     Muster's profiles never call this verb.
     """

@@ -23,9 +23,9 @@ class Prioritize:
         self._session = session
 
     def __call__(self, args: ExtenderArgs) -> list[HostPriority]:
-        """Return the plugins' scores as ranks.
+        """Return the plugins' scores of the nodes as ranks.
 
-        Without scores, fuller nodes come first, so that empty nodes remain for gangs.
+        If the plugins give no scores, fuller nodes come first, so that empty nodes remain for gangs.
         """
         nodes = args.node_names or []
         session = self._session()
@@ -46,7 +46,7 @@ class Prioritize:
 
 
 def collapse(scores: Scores) -> Ranks:
-    """Return scores of any magnitude as ranks 0-10 in the same order; 10 is best, and close scores may be equal."""
+    """Return scores of any magnitude as ranks from 0 to 10 (best) in the same order; close scores may share a rank."""
     levels, position = np.unique(scores, return_inverse=True)
     if len(levels) == 1:
         return np.zeros(len(scores), dtype=np.int64)
@@ -55,7 +55,7 @@ def collapse(scores: Scores) -> Ranks:
 
 
 def fullness(table: NodeTable, columns: Ranks) -> Scores:
-    """Return the used fraction of the scarcest resource of each node, from 0 to 1."""
+    """Return the used fraction, from 0 to 1, of each node's most used resource."""
     allocatable, used = table.allocatable[:, columns], table.used[:, columns]
     share: Scores = np.where(allocatable > 0, used / np.maximum(allocatable, 1), 0.0).max(axis=0, initial=0.0)
     return np.clip(share, 0.0, 1.0)

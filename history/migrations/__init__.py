@@ -1,4 +1,4 @@
-"""Steps from one schema of the history to the next, which Alembic runs when the recorder starts.
+"""Migration steps from one schema of the history to the next, which Alembic runs when the recorder starts.
 
-A released step is never changed. Steps must not import `history.schema`, which changes later.
+A released migration step is never changed. Migration steps must not import `history.schema`, which may change later.
 """

@@ -1,4 +1,4 @@
-"""Alembic's environment for each upgrade: the steps run on the store's connection, in its transaction."""
+"""Alembic's environment for each upgrade: the migration steps run on the store's connection and in its transaction."""
 
 from alembic import context
 

@@ -1,4 +1,4 @@
-"""Schema change: adds the time until which each namespace is folded, and an index of the last start of each gang."""
+"""Schema change: adds the time until which each namespace is aggregated, and an index of each gang's last start."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""Schema change: adds queue and user to each holding and run, and namespaces to the identities of gangs."""
+"""Schema change: adds queue and user to each row of a run or held node, and namespaces to the identities of gangs."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -10,7 +10,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Add the columns, with the current charge of each gang, and prefix the gang's identity with its namespace."""
+    """Add columns with the present queue and user of each gang, and prefix the gang's identity with its namespace."""
     for table in ("runs", "holdings"):
         op.add_column(table, sa.Column("queue", sa.String(253), nullable=False, server_default=""))
         op.add_column(table, sa.Column("user", sa.String(512), nullable=False, server_default=""))
