@@ -160,7 +160,7 @@ SENTENCES: Mapping[str, tuple[str, ...]] = {
             f"Bodies of reviews are limited to {REVIEW_BYTES // MIB} MiB. "
             f"The webhook reads at most {prefork.LARGE_AT_ONCE} bodies above {prefork.LARGE_BYTES >> 10} KiB at once"
         ),
-        f"Bodies are limited to {MAX_BODY_BYTES // MIB} MiB.",
+        f"Bodies of calls to the extender are limited to {MAX_BODY_BYTES // MIB} MiB.",
         (
             f"the chart requests {ASKS['extender']['memory']} for the extender, {ASKS['controller']['memory']} for the "
             f"controller and {ASKS['webhook']['memory']} for each webhook"
