@@ -1,4 +1,4 @@
-"""The ledger: an entry for all capacity that is not free, with its holder, and the sums of entries by node and queue.
+"""The ledger: entries for all capacity that is not free, each with its holder, and the entries' sums by node and queue.
 
 kind       holder of the capacity                        opened by         closed when                     queues
 ---------  --------------------------------------------  ----------------  ------------------------------  -------
@@ -15,24 +15,24 @@ allocated  devices of a claim that are not counted with  Claimants;        no po
 reserved   the first waiting gang of a queue, minus      Planner, every    next cycle has begun, or node   -
            amounts that pods will have freed by then     cycle             is gone
 
-On a node, every entry counts for all pods; the sum, `nodes.used`, is the same for the verbs and the planner. The
-capacity of `leaving` pods belongs to the gang for which they were evicted. The slots of this gang are therefore
-`placed` in addition to the entries of its victims. `reserved` capacity is not in use yet and changes with time, so it
-has separate arrays (`Ledger.reserved`). Reserved capacity is not available to pods and gangs that would still be
-running when the first waiting gang starts.
+On a node, every entry counts for all pods; the verbs and the planner use the same sum, `nodes.used`. The capacity of
+`leaving` pods belongs to the gang for which the pods were evicted. Slots of a gang with victims are therefore `placed`
+in addition to the victims' entries. `reserved` capacity is not in use yet and changes with time, so it has separate
+arrays (`Ledger.reserved`). Reserved capacity is not available to pods and gangs that would still be running when the
+first waiting gang starts.
 
 In a queue, an entry counts towards limits and shares, or only towards limits; entries of other schedulers' pods do not
-count. The devices of a named claim count once in each queue whose pods use the claim. The entry for these devices
-counts only in the queue, and is opened when the first pod of the queue uses the claim. The order in which queues begin
-to use a claim therefore makes no difference. A parent of several queues that use a claim also counts the devices once
-(`limits.ClaimQueues`).
+count. The devices of a named claim count once in each queue whose pods use the claim. The entry for a named claim's
+devices counts only in the queue, and is opened when the queue's first pod uses the claim. The order in which queues
+begin to use a claim therefore makes no difference. A parent of several queues that use a claim also counts the devices
+once (`limits.ClaimQueues`).
 
 In a queue, an entry counts for at most as much as the node offers or has offered (`NodeTable.charged`).
 
-A gang's entries count for the queue that its PodGroup names or, once the PodGroup is deleted, has last named. A deleted
+A gang's entries count for the queue that its PodGroup names or, if the PodGroup has been deleted, named last. A deleted
 PodGroup's queue is stored only in memory; after a restart, the entries count for the queue that the pods name. Within a
-cycle, a gang's new slots change only the snapshot's arrays (`extender.planner.framework.statement`). Entries for the
-new slots are opened when the placement is written.
+cycle, a gang's new slots change only the snapshot's arrays (`extender.planner.framework.statement`). Entries for a
+gang's new slots are opened when its placement is written.
 """
 
 from collections import Counter
@@ -59,7 +59,7 @@ from muster.resources.vector import GPU, Vector, add
 
 
 class EntryKind(StrEnum):
-    """The kind of an entry: bound, leaving or assumed pod, placed or spare slot, or allocated devices of a claim."""
+    """The kind of a ledger entry: bound, leaving or assumed pod, placed or spare slot, or a claim's devices."""
 
     BOUND = "bound"
     LEAVING = "leaving"
@@ -72,26 +72,26 @@ class EntryKind(StrEnum):
 class LedgerEntry(Struct, frozen=True, gc=False):
     """The capacity of one holder on a node and in a queue.
 
-    Entries have no reference cycles, so they need no garbage collection.
+    Ledger entries have no reference cycles, so they need no garbage collection.
     """
 
     kind: EntryKind
     node: str
-    """Name of the node; empty for an entry that counts only in a queue."""
+    """Name of the entry's node; empty for an entry that counts only in a queue."""
     cls: PodClass
     gang: str | None = None
     queue: str = ""
-    """The queue that the pod names, as long as the queue of its gang is unknown; empty if the entry counts in no queue.
+    """The queue that the pod names, used while the queue of its gang is unknown; empty if the entry counts in no queue.
     """
     devices: tuple[int, ...] = ()
     user: str = ""
-    """Creator from the pod's annotation, used while the creator of its gang is unknown."""
+    """Creator that the pod's annotation names, used while the creator of the pod's gang is unknown."""
     claim: str = ""
     """Key of the claim whose devices the entry holds; empty for pods."""
 
     @property
     def marks(self) -> tuple[Mark, ...]:
-        """Ids of the queries and host ports under which the entry is counted on its node."""
+        """Ids of the queries and host ports as which the entry is counted on its node."""
         return self.cls.counted_under(leaving=self.kind is EntryKind.LEAVING)
 
 
@@ -109,17 +109,18 @@ class Ledger:
         self.placed: Counter[str] = Counter()
         """Maps the key of a gang to the number of its placed slots; without zeros."""
         self.claim_users: Counter[str] = Counter()
-        """Maps the key of a volume claim to the number of pods on nodes that use it."""
+        """Maps the key of a volume claim to the number of pods on nodes that use the claim."""
         self.device_users: dict[str, dict[str, Counter[ClaimUse]]] = {}
         """Maps a device claim and a queue to the pods on nodes and the placed slots that use the claim."""
         self.shared_users: dict[str, Counter[str]] = {}
         """Maps a shared claim without devices and a node to the number of pods on the node that use the claim."""
         self.reserved = ReservedRooms()
         self.left_behind: set[str] = set()
-        """Keys of gangs whose PodGroup was deleted but that still have entries, which count for the gang's last queue.
+        """Keys of gangs that still have entries although their PodGroup was deleted. The entries count for the gang's
+        last queue.
         """
         self.assumed: dict[Hashable, None] = {}
-        """Holders for whose writes the API server has not responded yet."""
+        """Holders of entries for writes to which the API server has not responded yet."""
         self._classes = classes
         self._by_node: dict[str, set[Hashable]] = {}
         self._by_gang: dict[str, set[Hashable]] = {}
@@ -164,12 +165,12 @@ class Ledger:
         return entry
 
     def _forget(self, gang: str | None) -> None:
-        """Forget the queue of a gang without a PodGroup once it has no entries."""
+        """Forget the queue of a gang without a PodGroup once the gang has no entries."""
         if gang in self.left_behind and gang not in self._by_gang:
             self.moved(gang, None)
 
     def holders_on(self, node: str) -> list[Hashable]:
-        """Return the holders of a node's entries (UIDs of pods, and others); the node may be unknown."""
+        """Return the holders of a node's entries, such as UIDs of pods; the planner need not know the node."""
         return list(self._by_node.get(node, ()))
 
     def put_node(self, node: Node) -> None:
@@ -233,7 +234,7 @@ class Ledger:
             self._count_named(entry, 1)
 
     def reserve(self, gang: str, floor: Vector) -> None:
-        """Charge the gang at least `floor` while it has pods; with an empty floor, charge what the pods use."""
+        """Charge the gang at least `floor` while it has pods; with an empty `floor`, charge only what its pods use."""
         known, used = self.queues.minimums, Vector()
         if gang in known:
             used = known.used(gang)
@@ -268,7 +269,10 @@ class Ledger:
                 tally(self.queues.gpus, (queue, entry.node), sign * clipped(gpus))
 
     def _count_shared(self, shared: SharedClaim, node: str, sign: int) -> None:
-        """Add (or subtract) a user of a claim without devices; the first user opens the claim's entry."""
+        """Add (or subtract) a user of a claim without devices.
+
+        When the first user is added, the claim's entry is opened.
+        """
         users = self.shared_users.setdefault(shared.key, Counter())
         tally(users, node, sign)
         holder = ("claim", shared.key)
@@ -281,7 +285,10 @@ class Ledger:
             self.open(holder, LedgerEntry(EntryKind.ALLOCATED, at, self._classes.of_amounts(dict(shared.rows))))
 
     def _count_named(self, entry: LedgerEntry, sign: int) -> None:
-        """Add (or subtract) a user of an entry's named claims; the first user in a queue opens its entry."""
+        """Add (or subtract) a user of an entry's named claims.
+
+        When the first user in a queue is added, the claim's entry in this queue is opened.
+        """
         for claim in entry.cls.needs.named:
             queue = self.queues.queue_of.get(entry.gang or "", entry.queue)
             queues = self.device_users.setdefault(claim.key, {})
@@ -303,13 +310,13 @@ class Ledger:
                     del self.device_users[claim.key]
 
     def users_of_claim(self, key: str) -> dict[str, int]:
-        """Return, by queue, the number of pods on nodes and placed slots that use a device claim."""
+        """Return, for each queue, the number of pods on nodes and placed slots that use a device claim."""
         return {queue: users.total() for queue, users in self.device_users.get(key, {}).items()}
 
     def follow(self, pod: PodRecord) -> None:
         """Open a ledger entry for a pod that is on a node; close the entry of any other pod.
 
-        An assumed entry stays until the API server responds.
+        The entry of an assumed binding stays until the API server responds.
         """
         if pod.uses_node:
             kind = EntryKind.LEAVING if pod.terminating else EntryKind.BOUND
@@ -334,6 +341,6 @@ class Ledger:
     def answered(self, holder: str) -> bool:
         """Close the entry of a write after the API server's response; return True if there was an entry.
 
-        The written object has its own entry when the response arrives.
+        When the response arrives, the written object already has its own entry.
         """
         return holder in self.assumed and self.close(holder) is not None

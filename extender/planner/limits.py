@@ -1,13 +1,14 @@
 """Limits of queues and the usage that counts against them: capability, limits per user, time windows, budgets.
 
-All checks of limits use `LimitedUse`. The plugin `proportion` checks the limits for gangs, with a copy of the usage
-that includes the trials of a cycle. For pods without a gang, the limits are checked by the filter and bind verbs, the
-writer of placements, and the action that requests nodes from autoscalers. A limit applies to a queue together with all
-its descendants. Usage is counted only for queues with a limit, to save time. A check takes one step per ancestor of the
-queue. The module does no I/O and reads no clock.
+All checks of limits use `LimitedUse`. For gangs, the plugin `proportion` checks all limits, with a copy of the usage
+that includes the trials of a cycle. The writer of placements checks the capability, limits per user and time windows of
+gangs again. For pods without a gang, the filter and bind verbs check the capability, limits per user and time windows.
+Used-up budgets refuse only gangs, through the plugin `proportion`. A limit applies to a queue together with all its
+descendants. Usage is counted only for queues with a limit, to save time. Checking a limit takes one step per ancestor
+of the queue. The module does no I/O and reads no clock.
 
-Fair shares depend only on the capability: the start of a time window, another lowered limit or a used-up budget causes
-no eviction.
+Of these limits, fair shares depend only on the capability. The start of a time window, a lowered limit per user or a
+used-up budget therefore causes no eviction.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -29,14 +30,14 @@ class Bounds(NamedTuple):
 
     queue: str
     capability: Vector
-    """The capability; empty if it cannot be parsed, which happens only if admission was bypassed."""
+    """The queue's capability; empty if it cannot be parsed, which happens only if the webhook was bypassed."""
     unreadable: str
-    """The error in the capability; empty if it can be parsed."""
+    """The error in the queue's capability; empty if the capability can be parsed."""
     annotated: QueueLimits
 
 
 class Excess(NamedTuple):
-    """A limit that would be exceeded, in milli-CPU or base units."""
+    """A limit that would be exceeded; amounts are in milli-CPU or base units."""
 
     reason: str
     """The reason of the condition, a CamelCase word."""
@@ -46,8 +47,8 @@ class Excess(NamedTuple):
     used: int
     limit: int
     until: float = 0.0
-    """The end of the time window or of the budget's period, in seconds since the epoch; the limit then no longer
-    applies."""
+    """Time at which the limit ceases to apply: the end of the time window or of the budget's period, in seconds since
+    the epoch."""
     budget: UsageBudget | None = None
 
 
@@ -77,29 +78,29 @@ class Limits:
 
 Used = dict[tuple[str, str | None], Vector]
 """Usage by queue and user. The entry with the user None is the usage of the whole queue. Entries with a user exist only
-for limits per user. Zeros are omitted."""
+in queues with limits per user. Usage of 0 is omitted."""
 
 
 ClaimUse = tuple[bool, str, tuple[tuple[str, int], ...]]
-"""One pod's use of a claim: a flag for a pod being deleted, the pod's gang, and the claim's devices. The smallest tuple
-represents the pod's queue."""
+"""One pod's use of a claim: whether the pod is being deleted, the pod's gang, and the claim's devices. Of all uses of a
+claim in one queue, the smallest tuple is stored."""
 
 
 class ClaimQueues:
     """The queues whose pods use each device claim.
 
-    Plain sums over child queues would count the devices of a shared claim once per child, but in the parent these
-    devices must count once.
+    If the usage of child queues were simply added, the devices of a shared claim would count once per child. In the
+    parent, the devices of a shared claim must count only once.
     """
 
     def __init__(self) -> None:
         self.uses: dict[str, dict[str, ClaimUse]] = {}
-        """Maps a claim and a queue to the use that represents the queue; claims without users are omitted."""
+        """Maps a claim and a queue to the smallest use of the claim in the queue; claims without users are omitted."""
         self.several: set[str] = set()
         """Claims that are used by pods of several queues."""
 
     def set_user(self, claim: str, queue: str, use: ClaimUse | None) -> None:
-        """Store the use that represents a queue; None if the queue no longer uses the claim."""
+        """Store the smallest use of a claim in a queue; None if the queue no longer uses the claim."""
         queues = self.uses.setdefault(claim, {})
         put_entry(queues, queue, use)
         if not queues:
@@ -111,7 +112,7 @@ class ClaimQueues:
         return dict(next(iter(self.uses[claim].values()))[2])
 
     def copy(self) -> "ClaimQueues":
-        """Return a copy."""
+        """Return a copy of the users of claims."""
         other = ClaimQueues()
         other.uses, other.several = {key: dict(queues) for key, queues in self.uses.items()}, set(self.several)
         return other
@@ -125,8 +126,8 @@ class LimitedUse:
         self.claims = claims
         self.minimums = minimums
         self.spent: Mapping[str, Sequence[tuple[UsageBudget, float]]] = {}
-        """Maps a queue to its enforced budgets that are used up, with the end of their periods; filled only by the
-        planner."""
+        """Maps a queue to its used-up enforced budgets and the ends of their periods; only the plugin `proportion` sets
+        it."""
         self.used: Used = used or {}
         self._now = 0.0
         self._open: dict[str, list[tuple[UsageWindow, float]]] = {}
@@ -174,14 +175,14 @@ class LimitedUse:
     def exceeded(
         self, queue: str, user: str, asked: Mapping[str, int], now: float, named: Collection[str] = ()
     ) -> Excess | None:
-        """Return a limit that these additional requests of the user would exceed, capabilities first.
+        """Return a limit that these additional requests of a user would exceed; capabilities are checked first.
 
         `asked` includes the devices of those `named` claims that no pod of the queue uses yet.
         """
         return self.over_capability(queue, asked, named) or self.over_limit(queue, user, asked, now, named)
 
     def over_capability(self, queue: str, asked: Mapping[str, int], named: Collection[str] = ()) -> Excess | None:
-        """Return the first capability, from the queue up to the root, that would be exceeded."""
+        """Return the first capability, from the queue up to the root, that these requests would exceed."""
         for bounds, new in self._upwards(queue, asked, named):
             if found := self._excess(OVER_CAPABILITY, bounds, bounds.capability, new):
                 return found
@@ -190,7 +191,7 @@ class LimitedUse:
     def _upwards(
         self, queue: str, asked: Mapping[str, int], named: Collection[str]
     ) -> Iterator[tuple[Bounds, Mapping[str, int]]]:
-        """Yield the limits from the queue up to the root, each with the growth of usage in its queue."""
+        """Yield the limits of each queue from this queue up to the root, with the growth of the queue's usage."""
         shared = [(self.claims.devices(claim), known) for claim in named if (known := self._known(claim, queue))]
         for bounds in self.limits.above(queue):
             new = asked
@@ -201,7 +202,7 @@ class LimitedUse:
     def over_limit(
         self, queue: str, user: str, asked: Mapping[str, int], now: float, named: Collection[str] = ()
     ) -> Excess | None:
-        """Return the first limit, apart from capabilities, from the queue up to the root, that would be exceeded."""
+        """Return the first limit other than a capability, from the queue up to the root, that would be exceeded."""
         for bounds, new in self._upwards(queue, asked, named):
             found = (
                 self._excess(OVER_USER_LIMIT, bounds, bounds.annotated.per_user, asked, user)
@@ -215,7 +216,7 @@ class LimitedUse:
     def _excess(
         self, reason: str, bounds: Bounds, most: Vector, asked: Mapping[str, int], user: str | None = None
     ) -> Excess | None:
-        """Return the limit if the requests exceed it; resources that are not requested are not compared.
+        """Return the limit if the requests would exceed it; resources that are not requested are not compared.
 
         A queue that has used up one resource can still use other resources.
         """
@@ -257,7 +258,7 @@ def _bounds(name: str, queue: Queue) -> Bounds | None:
 def _capability(quantities: tuple[tuple[str, str | int | float], ...]) -> tuple[Vector, str]:
     """Return a parsed capability, and the error if it cannot be parsed.
 
-    Results are cached, because each change of a queue reads all capabilities.
+    Parsed capabilities are cached, because all capabilities are read after each change of a queue.
     """
     try:
         return vector(dict(quantities)), ""

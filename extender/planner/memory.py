@@ -1,7 +1,7 @@
 """Inputs of cycles that are not stored in any object of the cluster: timing, and short-lived memory of the planner.
 
 The extender publishes these inputs together with its configuration, so that other planners plan with the same inputs.
-Readers do not trust published values: unusable values are left out, with a message that names the error.
+Published values are not trusted: unusable values are left out, with a message that names the error.
 """
 
 from collections.abc import Mapping
@@ -19,16 +19,16 @@ from muster.api.muster.placement import AvoidedNode, holds_back
 
 T = TypeVar("T")
 Refusals = dict[str, dict[str, float]]
-"""Maps a gang and a node that rejected one of its members to the time until which the gang avoids the node."""
+"""Maps a gang and a node to the time until which the gang avoids the node, because the node rejected a member."""
 Failures = dict[str, tuple[AvoidedNode, ...]]
 """Maps a gang to the nodes on which its members failed."""
 MOST_BYTES: Final = 128 * 1024
-"""Maximum size of the published memory in bytes; larger memory is not published, because a ConfigMap may have at most 1
-MiB."""
+"""Maximum size of the planner's published memory, in bytes. Larger memory is not published, because a ConfigMap may
+have at most 1 MiB."""
 
 
 class Memory(Struct, frozen=True, omit_defaults=True):
-    """Memory of a planner's process, which changes with every cycle."""
+    """Short-lived memory of a planner's process, which changes with every cycle."""
 
     arrived: dict[str, tuple[Slot, ...]] = {}
     """Maps the UID of a gang to the slots of those members that wait at the barrier."""
@@ -38,7 +38,7 @@ class Memory(Struct, frozen=True, omit_defaults=True):
 
 
 class PublishedInputs(Struct, frozen=True, omit_defaults=True):
-    """The inputs, other than the configuration, that an extender has published; missing inputs have their defaults."""
+    """The inputs that an extender has published in addition to the configuration; missing inputs have defaults."""
 
     timing: Timing = DEFAULTS
     memory: Memory = Memory()
@@ -52,9 +52,9 @@ def still_avoided(avoided: Mapping[str, Mapping[str, float]], now: float) -> Ref
 
 
 def avoided_after(session: Session) -> Refusals:
-    """Return the refusals for the next cycle.
+    """Return the nodes that each gang must avoid in the next cycle because they rejected a member.
 
-    Placements also record the refusals, but the write of a Placement may fail.
+    Placements also record these nodes, but writing a Placement may fail.
     """
     found = {key: dict(nodes) for key, nodes in session.inputs.avoided.items()}
     for key, nodes in session.avoided.items():
@@ -64,7 +64,7 @@ def avoided_after(session: Session) -> Refusals:
 
 
 def memory_of(session: Session) -> Memory:
-    """Return the part of the memory that can change a decision of the next cycle."""
+    """Return the part of the planner's memory that can change a decision of the next cycle."""
     came = session.inputs.arrived
     holding = (gang for gang in session.snapshot.gangs if gang.uid in came) if came else ()
     arrived = {
@@ -74,12 +74,12 @@ def memory_of(session: Session) -> Memory:
 
 
 def timing_text(timing: Timing) -> dict[str, str]:
-    """Return the key and the text of the timing in the published ConfigMap."""
+    """Return the key and the text under which the published ConfigMap contains the timing."""
     return {TIMING: msgspec.json.encode(timing).decode()}
 
 
 def memory_text(memory: Memory) -> dict[str, str]:
-    """Return the key and the text of the memory in the published ConfigMap."""
+    """Return the key and the text under which the published ConfigMap contains the memory."""
     text = msgspec.json.encode(memory)
     return {MEMORY: text.decode() if len(text) <= MOST_BYTES else "{}"}
 
@@ -87,7 +87,7 @@ def memory_text(memory: Memory) -> dict[str, str]:
 def published_inputs(data: Mapping[str, str]) -> tuple[PublishedInputs, list[str]]:
     """Parse the data of a published ConfigMap; also return a sentence for each unusable value.
 
-    Values that an older extender does not publish have their defaults.
+    Values that an older extender does not publish have default values.
     """
     problems: list[str] = []
     timing, wrong = timing_of(_decoded(data, TIMING, dict[str, Any], {}, problems))

@@ -10,12 +10,12 @@ from muster.api.muster.queuepositions import rough_place, rough_start
 
 
 class QueuePosition(NamedTuple):
-    """Queue position for a PodGroup's status, rounded as in the status (`muster.api.muster.queuepositions`)."""
+    """Queue position of a gang, rounded as in the PodGroup's status (`muster.api.muster.queuepositions`)."""
 
     place: int = 0
-    """Position among the waiting gangs of its queue, from 1; 0 if the gang does not wait."""
+    """Position of the gang among the waiting gangs of its queue, from 1; 0 if the gang does not wait."""
     expected_start: str | None = None
-    """Expected start (RFC 3339); None if no nodes are reserved, or the time when they become free is unknown."""
+    """Expected start of the gang (RFC 3339); None if no nodes are reserved or their release time is unknown."""
 
 
 def waits(session: Session, gang: GangView) -> bool:
@@ -31,12 +31,12 @@ def waiting(session: Session) -> list[GangView]:
 
 
 def waiting_by_queue(session: Session) -> Counter[str]:
-    """Return the number of waiting gangs of each queue, without child queues; queues without gangs are left out."""
+    """Return each queue's number of waiting gangs, without child queues; queues without waiting gangs are left out."""
     return Counter(gang.queue for gang in session.snapshot.gangs if waits(session, gang))
 
 
 def queue_positions(session: Session) -> dict[str, QueuePosition]:
-    """Return the queue position of each waiting gang, by its key."""
+    """Return the queue position of each waiting gang, keyed by the gang's key."""
     places: Counter[str] = Counter()
     found = {}
     for gang in waiting(session):

@@ -1,4 +1,4 @@
-"""Resources that pods use, by queue, gang and user, and the part that counts against the limits of queues."""
+"""Resources that pods use, by queue, gang and user, and the usage that counts against the limits of queues."""
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ K = TypeVar("K", bound=Hashable)
 
 @dataclass(slots=True)
 class Use:
-    """Resources that a queue or gang uses, as vectors by name, because the resources of nodes may change."""
+    """Resources that a queue or gang uses, as amounts by name, because the set of the nodes' resources may change."""
 
     staying: Vector = field(default_factory=dict)
     leaving: Vector = field(default_factory=dict)
@@ -28,16 +28,16 @@ class Use:
             tally(self.leaving if leaving else self.staying, resource, sign * amount)
 
     def copy(self) -> "Use":
-        """Return a copy."""
+        """Return a copy of the usage."""
         return Use(dict(self.staying), dict(self.leaving))
 
 
 class QueueUse:
-    """Usage by queue, by queue and user, and by gang, and the usage that counts against limits."""
+    """Usage by queue, by queue and user, and by gang, and the usage that counts against the limits of queues."""
 
     def __init__(self, known: Mapping[str, Queue] = MappingProxyType({})) -> None:
         self.queues: dict[str, Use] = {}
-        """Maps a queue to its usage without child queues; queues without usage are left out."""
+        """Maps a queue to its own usage without that of child queues; queues without usage are left out."""
         self.gangs: dict[str, Use] = {}
         """Maps a gang to its usage; gangs without usage are left out."""
         self.users: dict[tuple[str, str], Use] = {}
@@ -55,7 +55,7 @@ class QueueUse:
 
     @property
     def limited(self) -> LimitedUse:
-        """Limits of queues and the usage that counts against them; computed again only after `limits_changed`."""
+        """Limits of queues and the usage that counts against the limits; computed again only after `limits_changed`."""
         if self._limited is None:
             self._limited = LimitedUse(Limits(self._known), self.claims, self.minimums)
             for (queue, user), use in self.users.items() if self._limited.limits.bounds else ():
@@ -81,7 +81,7 @@ class QueueUse:
         user: str = "",
         claim: str = "",
     ) -> None:
-        """Add (or subtract) one pod's resources. `queue` and `user` apply only if the gang's are unknown.
+        """Add (or subtract) one pod's resources. `queue` and `user` apply if the gang's queue and user are unknown.
 
         Devices of a named `claim` are charged in addition to the minResources of the gang.
         """

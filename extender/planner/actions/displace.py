@@ -97,7 +97,7 @@ class Reclaim(Evicting):
     def allowed(self, session: Session, asker: Asker) -> bool:
         """Return True if the gang's queue would stay within its share.
 
-        A queue that has reached its own limit may not reclaim.
+        A queue that has reached its own limit is not allowed to reclaim.
         """
         wanted = session.amounts(asker.ask)
         return not asker.at_own_limit and bool(session.hooks.can_reclaim_resources.call(asker.gang, wanted))

@@ -1,16 +1,16 @@
 """Devices represented as resources of a node, so that counting devices means adding and comparing numbers.
 
 Each kind of device is a resource: a node has one unit for each matching device, and a request for two devices takes two
-units. Without a further rule, a device that belongs to two kinds, such as "any GPU" and "a GPU with 80 GB", would be
-counted twice. A request therefore takes units from every resource that includes all devices of the requested kind. For
-example, a request for a large GPU also takes one unit of the resource for any GPU. By Hall's theorem, all requests can
-be served if and only if each union of kinds has enough devices for the requests within it. If kinds overlap and neither
+units. A device may belong to two kinds, such as "any GPU" and "a GPU with 80 GB", and must not be counted twice. A
+request therefore takes units from every resource that includes all devices of the requested kind. For example, a
+request for a large GPU also takes one unit of the resource for any GPU. By Hall's theorem, all requests can be served
+if and only if each union of kinds has enough devices for the requests for its kinds. If kinds overlap and neither
 includes the other, their union is therefore an additional resource. As a result, all code for resources also works for
 devices: free capacity, victims, reservations, queues and scale-up requests.
 
-A request with allocation mode `All` wants all devices of a kind on a node, regardless of their number. Requests with
-this mode have a separate resource: a node with devices of the kind has `WHOLE` units of the resource, and each user of
-a single device takes one unit. All `WHOLE` units are therefore free only as long as no device is in use.
+A request with allocation mode `All` is for all devices of a kind on a node, regardless of their number. Requests with
+mode `All` have a separate resource: a node with devices of the kind has `WHOLE` units of the resource. Each user of a
+single device takes one unit, so all `WHOLE` units are free only as long as no device is in use.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -21,38 +21,38 @@ from extender.planner.dynamic.claims import DeviceKind
 from muster.resources.vector import unit
 
 WHOLE = 1 << 20
-"""Units of a separate resource that a request for all devices of a kind uses. The number exceeds the devices of any
-node."""
+"""Number of units of the separate resource that a request for all devices of a kind takes. The number is larger than
+the number of devices on any node."""
 MOST_UNIONS = 64
-"""Maximum number of unions of kinds. Further unions are not counted, so only kube-scheduler detects their shortages."""
+"""Maximum number of unions of kinds that are counted. Only kube-scheduler detects shortages of further unions."""
 Pattern = int
 """The kinds of a device as a bit mask, one bit per kind."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The resources that represent a set of kinds, for devices with the given patterns."""
+    """The resources that represent a set of kinds of devices, for devices with the given patterns."""
 
     masks: Mapping[str, Pattern]
     """Maps a resource to the bit mask of the kinds whose devices it includes."""
     wholes: Mapping[str, Pattern]
     """Maps a resource for requests with mode `All` to the bit mask of the kinds whose devices it includes."""
     taken: Mapping[DeviceKind, tuple[str, ...]]
-    """Maps a kind to the resources that one device of it takes: the kind's own resource first, resources in `wholes`
-    last."""
+    """Maps a kind to the resources that one device of the kind takes: the kind's own resource first, resources in
+    `wholes` last."""
     whole_of: Mapping[DeviceKind, str]
-    """Maps a kind to the resource for requests for all its devices on a node."""
+    """Maps a kind to the resource that represents requests for all devices of the kind on a node."""
     name_of: Mapping[DeviceKind, str]
     """Maps a kind to its own resource."""
 
     def amounts(self, patterns: Mapping[Pattern, int]) -> dict[str, int]:
-        """Return the resources of a node that has these numbers of devices per pattern; zero values are left out."""
+        """Return the resources of a node, given its number of devices per pattern; zero values are left out."""
         found = {name: _device_count_in(patterns, mask) * unit(name) for name, mask in self.masks.items()}
         found |= {name: WHOLE for name, mask in self.wholes.items() if _device_count_in(patterns, mask)}
         return {name: amount for name, amount in found.items() if amount}
 
     def used(self, patterns: Mapping[Pattern, int]) -> dict[str, int]:
-        """Return the resources that allocated devices take, given their number per pattern."""
+        """Return the resources that allocated devices take, given the number of allocated devices per pattern."""
         masks = (*self.masks.items(), *self.wholes.items())
         return {name: count * unit(name) for name, mask in masks if (count := _device_count_in(patterns, mask))}
 
@@ -73,9 +73,9 @@ def rows_of(
 ) -> Rows:
     """Build the resources that represent these kinds.
 
-    `bits` maps each kind to its bit in patterns, and `alls` has the kinds that are requested with mode `All`.
+    `bits` maps each kind to its bit in patterns, and `alls` contains the kinds that are requested with mode `All`.
 
-    `patterns` are the distinct patterns of the devices.
+    `patterns` contains the distinct patterns of the devices.
     """
     own = {kind: 1 << bit for kind, bit in bits.items()}
     masks = {names[kind]: mask for kind, mask in own.items()}
@@ -97,7 +97,7 @@ def rows_of(
 
 
 def _unions(masks: list[Pattern], patterns: Collection[Pattern]) -> Iterator[Pattern]:
-    """Yield the unions of kinds that overlap without inclusion, and the unions of these unions."""
+    """Yield the unions of overlapping kinds of which neither includes the other, and the unions of such unions."""
     known = dict.fromkeys(masks)
     sets = {mask: frozenset(each for each in patterns if each & mask) for mask in masks}
     todo = list(masks)

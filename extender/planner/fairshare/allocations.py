@@ -1,8 +1,8 @@
-"""Resources that each queue and its descendants use and wait for, updated by the decisions of a cycle.
+"""Resources that each queue and its descendants use and wait for; the decisions of a cycle update them.
 
 `allocated` is compared with shares, and excludes pods that are being deleted. `used` is compared with limits, and
-includes pods that are being deleted until they are gone. `committed` is the larger of a queue's usage and guarantee,
-which other queues cannot get.
+includes pods that are being deleted until they are gone. `committed` is the larger of a queue's usage and guarantee;
+other queues cannot get this amount.
 """
 
 from collections import Counter
@@ -26,18 +26,18 @@ from muster.api.names import QUEUE_WEIGHTS
 
 @dataclass(slots=True)
 class Allocations:
-    """The resources of all queues, as int64 arrays of shape (queues, resources)."""
+    """The usage and requests of all queues, as int64 arrays of shape (queues, resources)."""
 
     tree: QueueTree
     total: Amounts
-    """Capacity of the usable nodes for all queues, shape (resources,)."""
+    """Total capacity of the nodes that are not cordoned, not ready or unreachable, int64 of shape (resources,)."""
     used: Amounts
     allocated: Amounts
     fixed: Amounts
     """The part of `allocated` that is used by gangs that cannot be evicted (`state.guards`)."""
     request: Amounts
     left: frozenset[tuple[str, str]] = frozenset()
-    """Pairs of a claim and a queue in which all pods that use the claim are to be evicted."""
+    """Pairs of a claim and a queue, if all pods of the queue that use the claim are to be evicted."""
     committed: Amounts = field(init=False)
     versions: list[int] = field(init=False)
     """A version number for each queue, which grows with every change of the queue's resources."""
@@ -60,8 +60,8 @@ class Allocations:
     ) -> None:
         """Add these resources to a queue and all queues above it; with sign -1, subtract them.
 
-        With `others`, the amounts are the devices of a claim that the queues `others` also use. Common ancestors of
-        these queues already include the devices, so the devices are not added again.
+        With `others`, the amounts are the devices of a claim that the queues `others` also use. The devices are not
+        added to common ancestors of these queues again, because the ancestors already include them.
         """
         chain = self._chain(row, others and others.used)
         for each in chain:
@@ -84,7 +84,7 @@ class Allocations:
         return [each for each in self.tree.chains[row] if each not in known]
 
     def growth(self, row: int, amounts: Amounts, new: Iterable[Sharing] = ()) -> list[tuple[int, Amounts]]:
-        """Return the growth of `committed`, for the queue in `row` and each queue above, with these added resources.
+        """Return how much `committed` would grow, in the queue in `row` and each queue above, with these resources.
 
         The resources include the devices of `new` claims, which other queues may already use.
         """
@@ -108,7 +108,7 @@ class Allocations:
 
 
 def _sum_up(tree: QueueTree, table: Amounts) -> None:
-    """Add to every queue the values of all its descendants."""
+    """Add to every queue's values the values of all its descendants."""
     for row in range(len(tree.names) - 1, 0, -1):
         parent = tree.parent[row]
         table[parent] = np.minimum(table[parent] + table[row], MAX_SUM)
@@ -124,16 +124,16 @@ class _Waiting:
     view: GangView
     queue: str
     amounts: Shares
-    """The requests as floats, because sums over all gangs may exceed 64 bits."""
+    """The gang's requests, as floats because the sum over all gangs may exceed 64 bits."""
     barred: bool
-    """True if the gang's namespace may not use its queue, so that its demand does not count."""
+    """True if the gang's queue excludes the gang's namespace, so that the gang's demand does not count."""
 
 
 def _awaited(snapshot: Snapshot, tree: QueueTree) -> tuple[list[tuple[int, Amounts]], set[tuple[str, str]]]:
-    """Return the resources of pods that are to be evicted, by the rows of their queues.
+    """Return the resources of pods that are to be evicted, each with the row of the pods' queue.
 
-    The second result has the pairs of a claim and a queue in which only pods that are to be evicted use the claim.
-    Moved members are left out, because their new slots count for the queue after the eviction.
+    The second result contains the pairs of a claim and a queue whose only pods with this claim are to be evicted. Moved
+    members are left out, because their new slots count for the queue after the eviction.
     """
     if not snapshot.awaited:
         return [], set()
@@ -159,7 +159,7 @@ def _awaited(snapshot: Snapshot, tree: QueueTree) -> tuple[list[tuple[int, Amoun
 
 
 def _add_left_behind(snapshot: Snapshot, tree: QueueTree, fixed: Amounts) -> None:
-    """Add the usage of gangs whose PodGroup has been deleted.
+    """Add the usage of gangs whose PodGroup has been deleted to the usage of their queues.
 
     The usage counts as fixed, because Muster cannot evict the pods of gangs without a PodGroup.
     """
@@ -169,11 +169,11 @@ def _add_left_behind(snapshot: Snapshot, tree: QueueTree, fixed: Amounts) -> Non
 
 
 _SUMS = 10
-"""Number of cached sums that may belong to deleted queues, in addition to one sum for each existing queue."""
+"""Number of sums that are cached in addition to one per existing queue; they may belong to deleted queues."""
 
 
 class Accounts:
-    """Computation of snapshots' allocations, at a cost proportional to the number of changed gangs."""
+    """Computation of the allocations of snapshots, at a cost proportional to the number of changed gangs."""
 
     def __init__(self) -> None:
         self._tree: QueueTree | None = None
@@ -182,7 +182,7 @@ class Accounts:
         self._waiting: dict[str, _Waiting] = {}
         self._sums: dict[str, Shares] = {}
         self._usable: tuple[int, NDArray[np.bool_]] = (0, np.zeros(0, dtype=np.bool_))
-        """Generation of the nodes, and the mask of usable nodes; only changed nodes are checked again."""
+        """Generation of the nodes, and the mask of usable nodes. Only nodes that have changed are checked again."""
 
     def allocations(self, snapshot: Snapshot) -> Allocations:
         """Return the allocations of a snapshot."""
@@ -266,9 +266,9 @@ def _usable(node: Node | None) -> bool:
 
 
 def _waits_for(snapshot: Snapshot, gang: GangView) -> Shares:
-    """Return the requests of the gang's open slots.
+    """Return the total requests of the gang's open slots.
 
-    A gang that may not use its queue has no requests. Placed slots already count as used.
+    A gang whose queue excludes its namespace has no requests. Placed slots already count as used.
     """
     if gang.active or gang.key in snapshot.barred or gang.group.status.phase == "Completed":
         return np.zeros(snapshot.free.shape[0], dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Usage budgets of queues: usage in the current period, and enforced budgets that are used up."""
+"""Usage budgets of queues: the usage in the current period, and the enforced budgets that are used up."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
@@ -15,12 +15,12 @@ from muster.volcano.queuelimits import UsageBudget
 
 @dataclass(frozen=True, slots=True)
 class BudgetUsage:
-    """The usage of a queue, including its descendants, against its budgets in their current periods."""
+    """The usage of a queue and its descendants in the current periods of the queue's budgets."""
 
     ratios: Mapping[UsageBudget, float]
-    """Maps a budget whose usage is known to the fraction that is used."""
+    """Maps a budget to the fraction of it that is used; budgets whose usage is unknown are left out."""
     known: bool
-    """False if the usage is unknown or implausible, so that budgets are enforced only if `left_out` is true."""
+    """False if the usage is unknown or implausible. Budgets are then enforced only if `left_out` is true."""
     enforced: bool
     left_out: bool = False
     """True if the published data had no space for this queue's usage, so that its budgets cannot be checked."""
@@ -29,7 +29,7 @@ class BudgetUsage:
 def spent_budgets(
     snapshot: Snapshot, now: float, usage: PublishedUsage | None
 ) -> dict[str, list[tuple[UsageBudget, float]]]:
-    """Return each queue's enforced budgets that are used up, with the end of their periods, the latest end first.
+    """Return each queue's used-up enforced budgets with the ends of their periods, the latest end first.
 
     For queues whose usage was left out of the published data, the end of the period is infinite.
     """
@@ -44,7 +44,7 @@ def spent_budgets(
 
 
 def budgets_of(snapshot: Snapshot, now: float, usage: PublishedUsage | None) -> dict[str, BudgetUsage]:
-    """Return the usage of all queues with a budget: the recorded usage, and the usage since the last record."""
+    """Return the usage of all queues with a budget: recorded usage plus the usage since the last record."""
     annotated = ((name, bounds.annotated) for name, bounds in snapshot.limited.limits.bounds.items())
     budgets = {name: limits for name, limits in annotated if limits.budgets}
     if not budgets:
@@ -77,7 +77,7 @@ def budgets_of(snapshot: Snapshot, now: float, usage: PublishedUsage | None) -> 
 
 
 def _left_out(snapshot: Snapshot, usage: PublishedUsage | None) -> set[str]:
-    """Return the queues whose usage is missing from the published data, and the queues above them."""
+    """Return the queues whose usage is missing from the published data, and the ancestors of these queues."""
     limits = snapshot.limited.limits
     names = usage.left_out if usage is not None else ()
     if "" in names:
@@ -86,7 +86,7 @@ def _left_out(snapshot: Snapshot, usage: PublishedUsage | None) -> set[str]:
 
 
 def held_now(snapshot: Snapshot, resources: AbstractSet[str]) -> Counter[tuple[str, str]]:
-    """Return the quantities of these resources that each queue itself holds, including pods being deleted."""
+    """Return the quantity that each queue holds of each given resource, including pods that are being deleted."""
     held: Counter[tuple[str, str]] = Counter()
     for queue, use in snapshot.queue_use.items():
         for amounts in (use.staying, use.leaving):
@@ -98,7 +98,7 @@ def held_now(snapshot: Snapshot, resources: AbstractSet[str]) -> Counter[tuple[s
 def _used_in(
     snapshot: Snapshot, period: Period, resources: AbstractSet[str], now: float, usage: PublishedUsage
 ) -> defaultdict[tuple[str, str], float]:
-    """Return the usage from the start of a period until now, by queue and resource, including child queues."""
+    """Return the usage from the start of a period until now, keyed by queue and resource; ancestors are included."""
     span = period_of(period, now)
     seconds = now - max(span.begin, min(usage.until, now))
     held: defaultdict[tuple[str, str], float] = defaultdict(float)

@@ -1,8 +1,8 @@
 """Sizes of workloads in queues that are Closing or Closed: finished pods are replaced, but no workload may grow.
 
 The size of a workload is the number of its pods when the planner first observes that the queue is closed. A restart of
-the planner resets the size. While a workload is updated, pods of its new gang may start before the pods of its old gang
-have ended.
+the planner resets the sizes of workloads. While a workload is updated, pods of its new gang may start before the pods
+of its old gang have ended.
 """
 
 from collections import Counter
@@ -21,7 +21,7 @@ _Workload = tuple[str, str]
 
 
 class ClosingSizes:
-    """The number of pods that workloads in closed queues may add, including the tentative changes of a cycle."""
+    """The number of pods that each workload in a closed queue may still add, given the tentative changes of a cycle."""
 
     def __init__(self) -> None:
         self._sizes: dict[_Workload, int] = {}
@@ -31,7 +31,7 @@ class ClosingSizes:
         self._axis: dict[str, int] = {}
 
     def begin(self, snapshot: Snapshot) -> None:
-        """Count the pods of a snapshot, and drop workloads that are gone or whose queue has been opened."""
+        """Count the pods of a snapshot; forget workloads that are gone or whose queue is open again."""
         self._axis = snapshot.axis
         self._states = {name: queue.status.state for name, queue in snapshot.queues.items() if not queue.open}
         sizes, running = Counter[_Workload](), Counter[_Workload]()
@@ -55,7 +55,7 @@ class ClosingSizes:
             self._left[key] -= pods
 
     def refusal(self, gang: GangView, amounts: Amounts) -> QueueRefusal | None:
-        """Return a refusal if these pods would exceed the size of the gang's workload."""
+        """Return a refusal if the gang's workload would exceed its size with these additional pods."""
         if not (state := self._states.get(gang.queue, "")):
             return None
         key, pods = _workload(gang), int(amounts[self._axis[PODS]]) if PODS in self._axis else 0

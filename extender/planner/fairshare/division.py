@@ -1,14 +1,15 @@
 """Division of one resource among the queues of one parent, by KAI-Scheduler's formulas (resource_division.go).
 
-Every queue first gets its quota (`deserved`), limited by its demand. The rest is divided by weight and in whole units
-among the queues of the highest priority with unmet demand, then among the queues of the next priority. The setting
-`rounding` selects one of two methods:
+Every queue first gets its quota (`deserved`), but not more than its demand. The rest of the resource is divided, by
+weight and in whole units, among the queues of the highest priority with unmet demand. Queues of the next priority
+follow. The setting `rounding` selects one of two methods:
 
 * `kai` computes the same numbers as KAI-Scheduler, including its quirks. Quotas are met in full even if their sum
-  exceeds the total. Units that remain after rounding are distributed once all priorities have been processed, so queues
-  of a lower priority may get units that a higher priority requested. A queue may therefore get more than it requested.
+  exceeds the total. Units that remain after rounding are distributed once all priorities have been processed. Queues of
+  a lower priority may therefore get units that queues of a higher priority requested, and a queue may get more than it
+  requested.
 * `exact` never distributes more than exists or is requested, and serves one priority completely before the next
-  priority. Quotas whose sum exceeds the total are reduced in proportion, guarantees last.
+  priority. Quotas whose sum exceeds the total are reduced in proportion; guarantees are reduced last.
 """
 
 from collections.abc import Sequence
@@ -32,11 +33,11 @@ class QueueClaim:
     limit: float = inf
     priority: int = 0
     usage: float = 0.0
-    """Past usage, as a fraction (0 to 1) of the total."""
+    """Past usage of the queue, as a fraction (0 to 1) of the total amount of the resource."""
     guarantee: float = 0.0
     """The part of the queue's quota that is reduced last if the quotas exceed the total."""
     born: tuple[str, str] = ("", "")
-    """Creation time and name of the queue; of two otherwise equal claims, the older queue's claim gets the unit."""
+    """Creation time and name of the queue; of two otherwise equal claims, the claim of the older queue comes first."""
 
     @property
     def requestable(self) -> float:
@@ -47,7 +48,7 @@ class QueueClaim:
 def divide(
     total: float, claims: Sequence[QueueClaim], rounding: Rounding = "exact", usage_weight: float = 1.0
 ) -> list[float]:
-    """Return the fair share of each claim, in the given order; `usage_weight` (KAI's kValue) weighs past usage."""
+    """Return each claim's fair share, in the given order; `usage_weight` (KAI's kValue) weighs past usage."""
     by_age = sorted(range(len(claims)), key=lambda index: claims[index].born)
     split = _kai if rounding == "kai" else _exact
     shares = split(total, [claims[index] for index in by_age], usage_weight)
@@ -62,7 +63,7 @@ def _quota(total: float, claim: QueueClaim) -> float:
 
 
 def _buckets(claims: Sequence[QueueClaim]) -> list[list[int]]:
-    """Return the positions of the claims grouped by priority, highest first."""
+    """Return the positions of the claims, grouped by the queues' priority, the highest priority first."""
     order = sorted(range(len(claims)), key=lambda index: -claims[index].priority)
     return [list(group) for _, group in groupby(order, key=lambda index: claims[index].priority)]
 
@@ -105,7 +106,7 @@ def _kai_round(
     fractions: dict[int, float],
     usage_weight: float,
 ) -> tuple[float, bool]:
-    """Distribute one round; return the remaining amount, and True if a claim needed less than its part."""
+    """Distribute the rest once by weight; return what remains, and True if a claim needed less than its part."""
     unsatisfied = [index for index in bucket if fair[index] < claims[index].requestable]
     pulls = _pulls(claims, unsatisfied, usage_weight)
     pull = fsum(pulls.values())
@@ -153,8 +154,8 @@ def _exact(total: float, claims: Sequence[QueueClaim], usage_weight: float) -> l
 def _shrunk(total: float, claims: Sequence[QueueClaim], quotas: list[float]) -> list[float]:
     """Return the quotas, reduced if their sum exceeds the total amount of the resource.
 
-    Guarantees are met first. The rest of the resource is divided in proportion to the parts of the quotas that exceed
-    the guarantees.
+    Guarantees are met first. The rest of the resource is divided in proportion to the excess of each quota over its
+    guarantee.
     """
     kept = [min(claim.guarantee, quota) for claim, quota in zip(claims, quotas, strict=True)]
     if fsum(kept) > total:

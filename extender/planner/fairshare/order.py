@@ -1,9 +1,9 @@
-"""Order of queues, each with its best gang, as a sort key by KAI-Scheduler's eight rules (queue_order.go).
+"""Sort key of queues, each with its best gang, by KAI-Scheduler's eight rules (queue_order.go).
 
-Rule 1 puts queues within their fair share first. Rule 2 puts queues first that stay within their deserved resources.
-Rule 3 puts the queue with the higher priority first. Rule 4 puts queues last that use a resource without having a share
-of it. Rules 5 to 7 put the queue with the smaller value first: the dominant share including the gang, the dominant
-share without the gang, and the fair share. Rule 8 puts the older queue first.
+Rule 1: a queue within its fair share comes first. Rule 2: a queue that stays within its deserved resources with its
+best gang comes first. Rule 3: the queue with the higher priority comes first. Rule 4: a queue whose best gang requests
+a resource without a share for this queue comes last. Rules 5 to 7 compare the dominant share with the gang, the
+dominant share without the gang, and the fair share; the smaller value comes first. Rule 8: the older queue comes first.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ NO_SHARE = 1000.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Weight:
-    """Sort key for the last two rules: the queue without any larger share comes first, then the older queue.
+    """Sort key for the last two rules: a queue whose shares are nowhere larger comes first, otherwise the older queue.
 
     Queues that were created at the same time are sorted by name.
     """
@@ -37,12 +37,12 @@ class Weight:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeighedQueue:
-    """The shares and usage of one queue; each sequence has one value per compared resource (`QueueTree.weighed`)."""
+    """The shares and usage of one queue; sequences have one value per compared resource (`QueueTree.weighed`)."""
 
     allocated: Row
     fair: Row
     quota: Row
-    """Deserved amounts; `inf` for a resource of which no queue deserves an amount."""
+    """Amounts that the queue deserves; `inf` for a resource of which no queue deserves an amount."""
     limit: Row
     total: Row
     priority: int = 0
@@ -62,7 +62,7 @@ class WeighedQueue:
 
 
 def key_of(queue: WeighedQueue, wanted: Row) -> Key:
-    """Return the sort key of a queue, smallest first; `wanted` has the requests of the queue's best gang."""
+    """Return a queue's sort key, smallest first; `wanted` contains the requests of the queue's best gang."""
     share = queue.share
     matters = [bool(has or due) for has, due in zip(queue.allocated, queue.fair, strict=True)]
     over = any(matters) and all(
@@ -83,7 +83,7 @@ def key_of(queue: WeighedQueue, wanted: Row) -> Key:
 
 
 def dominant(allocated: Row, share: Row, total: Row) -> float:
-    """Return the dominant share of a queue: the largest used fraction of its share of any resource."""
+    """Return a queue's dominant share: the largest fraction of its share of a resource that the queue uses."""
     most = 0.0
     for has, may, whole in zip(allocated, share, total, strict=True):
         if has:
@@ -93,5 +93,5 @@ def dominant(allocated: Row, share: Row, total: Row) -> float:
 
 
 def compare(left: Key, right: Key) -> int:
-    """Return -1 if `left` comes first, 0 for equal keys, else 1."""
+    """Return -1 if the key `left` comes first, 0 if both keys are equal, else 1."""
     return 0 if left == right else -1 if left < right else 1

@@ -1,9 +1,9 @@
-"""Rules for reclaiming resources from other queues.
+"""Rules by which a queue may reclaim resources from other queues.
 
 The rules follow KAI-Scheduler (reclaimable/), and add a comparison that prevents endless cycles. A reclaim is checked
 for each chunk (pods that are evicted together). The check uses the losing queue's allocation *before* the eviction of
-the chunk, so the eviction of a whole gang may take the queue below its share. The resulting allocations of the queues
-are then compared.
+the chunk. The eviction of a whole gang may therefore take the losing queue below its share. After these checks, the
+allocations that the queues would have after the reclaim are compared.
 
 KAI-Scheduler compares the gaining queue with the losing queues at every level of the tree (`strict`). With this
 comparison, two queues can reclaim from each other endlessly. Therefore, by default, a reclaim is accepted in only one
@@ -11,13 +11,13 @@ of two cases:
 
 * The gaining queue ends with at most what it deserves, at each level: the resources are `owed` to the queue. Evicting a
   whole gang may take the losing queue below what it deserves.
-* The potential of each level decreases. The potential is a list of numbers that is compared from its start. The
-  missing fractions of deserved resources come first, then the saturations (allocation divided by fair share), each
-  sorted from the largest.
+* The potential of each level decreases. The potential is a list of numbers; two potentials are compared number by
+  number from the start. The missing fractions of deserved resources come first, then the saturations (allocation
+  divided by fair share), each sorted from the largest.
 
-With these conditions, queues never reclaim from each other endlessly. The losing queue has more than its share or, if
-the resources are owed to the gaining queue, more than it deserves. Let A be the sum of the amounts by which queues
-exceed their shares, and D the sum of the amounts by which they exceed what they deserve. As long as shares and gangs
+Queues that reclaim in only these two cases never reclaim from each other endlessly. The losing queue has more than its
+share or, if the resources are owed to the gaining queue, more than it deserves. Let A be the total amount by which
+queues exceed their shares, and D the total amount by which queues exceed what they deserve. As long as shares and gangs
 stay the same, no reclaim increases A, and each reclaim of resources that are not owed decreases A. Between two reclaims
 that decrease A, each reclaim of owed resources decreases D. Only new gangs or changed shares increase A or D.
 """
@@ -34,7 +34,7 @@ from extender.planner.state.amounts import Amounts
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """A queue's loss by one eviction: the queue's row, and the freed resources; 0 if the pods are only moved."""
+    """A queue's loss by one eviction: the queue's row, and the freed resources, or 0 if the pods are only moved."""
 
     row: int
     amounts: Amounts
@@ -42,22 +42,22 @@ class Loss:
 
 @dataclass(slots=True)
 class ReclaimRules:
-    """The rules, with the state of queues before a reclaim; the arrays have the shape (queues, resources)."""
+    """The rules for reclaim, and the state of queues before a reclaim in arrays of shape (queues, resources)."""
 
     tree: QueueTree
     fair: Shares
     allocated: Amounts
     fixed: Amounts
     multiplier: float = 1.0
-    """Factor, at least 1, by which the gaining queue must stay less saturated than the losing queues."""
+    """Factor by which the gaining queue must stay less saturated than the losing queues; at least 1."""
 
     @property
     def allocatable(self) -> Shares:
-        """Resources to which each queue has precedence: its fair share or its quota, within its limit."""
+        """Resources for which each queue has precedence: its fair share or, if larger, its quota, within its limit."""
         return np.minimum(self.tree.limit, np.maximum(self.tree.deserved, self.fair))
 
     def may_start(self, row: int, amounts: Amounts, *, fixed: bool) -> bool:
-        """Return True if the queue stays within its fair share, and its `fixed` gangs within its deserved resources."""
+        """Return True if the queue stays within its fair share, and its non-preemptable gangs within its quota."""
         asked = amounts > 0
         then = self.allocated[row] + amounts
         quota = np.where(self.tree.quoted, self.tree.deserved[row], 0.0)
@@ -66,9 +66,9 @@ class ReclaimRules:
         return not fixed or bool((self.fixed[row] + amounts <= self.tree.quota[row])[asked].all())
 
     def validate(self, row: int, amounts: Amounts, losses: Sequence[Loss], *, fixed: bool, strict: bool) -> bool:
-        """Return True if the queue in `row` may gain these resources from these losses.
+        """Return True if the queue in `row` may gain these resources from the given losses of other queues.
 
-        `strict` selects KAI-Scheduler's comparison of the queues' gaps.
+        `strict` selects KAI-Scheduler's comparison of the gaining queue with the losing queues.
         """
         after = self.allocated.copy()
         may = self.allocatable
@@ -126,7 +126,7 @@ class ReclaimRules:
         return self.owed(gains, amounts) and bool((left[loses] > self.tree.quota[loses])[taken].any())
 
     def _levels(self, row: int, touched: Iterable[int]) -> list[tuple[int, int]]:
-        """Return the gaining and the losing queue directly below each common ancestor."""
+        """Return pairs of a gaining and a losing queue, both directly below a common ancestor."""
         return sorted({self.tree.fork(row, other) for other in touched})
 
     def _compared(self, row: int, touched: Iterable[int], after: Amounts, involved: Amounts) -> bool:

@@ -1,9 +1,9 @@
-"""Refusals of gangs by queues: exceeded limits, other queues' guarantees, and quotas exceeded by non-preemptable gangs.
+"""Refusals of gangs by queues, because of limits, other queues' guarantees, or quotas for non-preemptable gangs.
 
 Every queue from the gang's own queue up to the root is checked, but only for the resources that the gang requests.
 Limits per GPU model do not reject the gang but exclude nodes: once the limit for a model is reached, nodes with this
-model are not candidates (docs/queues.md). The label `nvidia.com/gpu.product` of a node names its GPU model. These
-limits count thousandths of nvidia.com/gpu; devices that pods claim in other ways are not counted.
+model are not candidates (docs/queues.md). The label `nvidia.com/gpu.product` of a node names its GPU model. Limits per
+GPU model count thousandths of nvidia.com/gpu; devices that pods claim in other ways are not counted.
 """
 
 import math
@@ -30,7 +30,7 @@ from muster.volcano.queuelimits import is_model
 
 
 def refusal(excess: Excess, user: str) -> QueueRefusal:
-    """Return the refusal of a gang of this user, because of an exceeded limit."""
+    """Return the refusal of a gang of this user because of a limit that the gang would exceed."""
     reason, queue, resource, asked, used, limit, until, budget = excess
     amounts = {"limit": limit, "used": used, "asked": asked}
     if budget is not None:
@@ -50,7 +50,7 @@ def over_guarantee(
 ) -> Excess | None:
     """Return the guarantee of other queues that the queue in `row` would violate by using these resources.
 
-    `new` has the claims that no pod of the queue uses yet.
+    `new` contains the claims that no pod of the queue uses yet.
     """
     tree = allocations.tree
     if not tree.guaranteed:
@@ -69,7 +69,7 @@ def over_guarantee(
 def over_quota(
     allocations: Allocations, axis: Mapping[str, int], row: int, amounts: Amounts, new: Sequence[Sharing] = ()
 ) -> Excess | None:
-    """Return the deserved amount that non-preemptable gangs would exceed, in the queue or in a queue above it."""
+    """Return the quota that non-preemptable gangs would exceed, in the queue or in one of its ancestors."""
     tree, quota = allocations.tree, allocations.tree.quota
     counted = [(sharing.devices, above(tree, sharing.fixed)) for sharing in new]
     for each in tree.chains[row][:-1]:
@@ -85,10 +85,10 @@ def over_quota(
 
 
 def beyond_quota(allocations: Allocations, snapshot: Snapshot, held: Iterable[GangView]) -> frozenset[str]:
-    """Return the keys of gangs that, with earlier gangs in `held`, exceed the deserved amount of a queue.
+    """Return the keys of the gangs in `held` that, with earlier gangs in `held`, exceed a queue's quota.
 
-    Gangs that cannot be evicted start only within the amount that their queue deserves. The returned gangs therefore
-    became non-preemptable after their start, or their queue now deserves less.
+    Gangs that cannot be evicted start only within the quota of their queue. A returned gang therefore became
+    non-preemptable after its start, or the quota of its queue has been lowered.
     """
     fixed, tree = allocations.fixed, allocations.tree
     left = {row: tree.quota[row].copy() for row in range(1, len(fixed)) if bool((fixed[row] > tree.quota[row]).any())}
@@ -117,13 +117,13 @@ def _excess(
 
 
 class ModelLimits:
-    """The queues' limits per GPU model in a session; without limits, no usage is computed."""
+    """The queues' limits per GPU model in a session; if there are no limits, no usage is computed."""
 
     def __init__(self, snapshot: Snapshot, causes: Causes) -> None:
         self._limits, self._causes, self._nodes = snapshot.limited.limits, causes, len(snapshot.nodes)
         self._column = snapshot.axis.get(GPU, -1)
         self._of: dict[str, NDArray[np.bool_]] = {}
-        """Maps a GPU model to the mask of the nodes that have it."""
+        """Maps a GPU model to the mask of the nodes that have this model."""
         self._used: Counter[tuple[str, str]] = Counter()
         """Maps a queue and a GPU model to the thousandths of GPUs that the queue and its descendants use."""
         models = {model for bounds in self._limits.bounds.values() for model in bounds.annotated.by_model}
@@ -138,7 +138,7 @@ class ModelLimits:
                 self.place(queue, snapshot.index[node], gpus)
 
     def __bool__(self) -> bool:
-        """Return True if any queue has a limit."""
+        """Return True if a queue has a limit per GPU model."""
         return bool(self._of)
 
     def place(self, queue: str, column: int, gpus: int) -> None:
@@ -153,7 +153,7 @@ class ModelLimits:
         return int(amounts[self._column]) if self._column >= 0 else 0
 
     def codes(self, queue: str, cls: PodClass) -> Codes | None:
-        """Return each node's refusal code for one more pod; None if no limit applies to the pod."""
+        """Return each node's code of a limit that excludes one more pod; None if no limit applies to the pod."""
         wanted = cls.requests.get(GPU, 0)
         limited = [bounds for bounds in self._limits.above(queue) if bounds.annotated.by_model]
         if not limited or not wanted:

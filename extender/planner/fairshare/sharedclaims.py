@@ -1,8 +1,8 @@
 """Device claims that are used by pods of several queues.
 
 The allocation of a queue includes the devices of its claims. If a parent queue simply added up its children, a device
-shared by several children would count several times. Therefore shared devices are counted only once in common
-ancestors.
+shared by several children would count several times. Therefore shared devices count only once in common ancestors of
+these queues.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -19,9 +19,10 @@ class Sharing(NamedTuple):
     claim: str
     devices: Amounts
     used: tuple[int, ...]
-    """Rows of all queues that use the claim, for the comparison with limits."""
+    """Rows of all queues whose pods use the claim; the devices count towards these queues' limits."""
     allocated: tuple[int, ...]
-    """Rows of queues in which at least one user of the claim stays, for the comparison with shares."""
+    """Rows of the queues in which at least one user of the claim is not evicted; the devices count towards their
+    shares."""
     fixed: tuple[int, ...]
     """Rows of queues in which a non-preemptable gang still uses the claim."""
 
@@ -30,9 +31,10 @@ def sharing_of(
     tree: QueueTree, claim: str, uses: Mapping[str, ClaimUse], devices: Amounts, left: Collection[tuple[str, str]],
     held: Collection[str],
 ) -> Sharing:  # fmt: skip
-    """Return the users of a claim.
+    """Return the queues whose pods use a claim.
 
-    `left` has pairs of a claim and a queue without remaining users, and `held` has the non-preemptable gangs.
+    `left` contains pairs of a claim and a queue in which no user of the claim remains. `held` contains the keys of
+    non-preemptable gangs.
     """
     stays = {queue: use for queue, use in uses.items() if not use[0] and (claim, queue) not in left}
     fixed = [queue for queue, use in stays.items() if use[1] in held]
@@ -40,12 +42,12 @@ def sharing_of(
 
 
 def above(tree: QueueTree, rows: Iterable[int]) -> set[int]:
-    """Return the rows of these queues and of all queues above them."""
+    """Return the rows of these queues and of all their ancestors."""
     return {each for row in rows for each in tree.chains[row]}
 
 
 def count_once(tree: QueueTree, table: Amounts, devices: Amounts, rows: Iterable[int]) -> None:
-    """Subtract devices that a queue counts more than once because several child queues use them."""
+    """Subtract devices that a queue counts more than once because several of its child queues use them."""
     known = set[int]()
     for row in rows:
         shared = next((each for each in tree.chains[row] if each in known), None)

@@ -1,8 +1,9 @@
-"""The fair share of every queue of a tree, and the past usage that lowers the share.
+"""The fair share of every queue of a tree, and the past usage that lowers a queue's share.
 
 The share of a parent queue is divided among its children, resource by resource. Past usage is a mean with a half-life,
-in units of the resource: a queue that has always used 8 GPUs has a mean of 8. Means are stored by the names of queues
-and resources, because rows and columns change. The means are saved in Queue.status, so that they survive restarts.
+in units of the resource. For example, a queue that has always used 8 GPUs has a mean of 8. Means are stored by the
+names of queues and resources, because the rows and columns of arrays change. The means of past usage are saved in
+Queue.status, so that they survive restarts.
 """
 
 from collections.abc import Mapping
@@ -19,12 +20,12 @@ from muster.api.volcano.scheduling import Queue
 from muster.resources.vector import Vector, vector
 
 NOTHING = 1e-3
-"""Smallest mean that is stored, in units of the resource."""
+"""Smallest mean usage that is stored, in units of the resource."""
 
 
 @dataclass(slots=True)
 class UsageMeans:
-    """Mean usage by queue and resource until the time `at`, in seconds since the epoch."""
+    """Mean usage of each queue and resource until the time `at`, in seconds since the epoch."""
 
     half_life_s: float
     at: float | None = None
@@ -33,24 +34,24 @@ class UsageMeans:
     def load(self, queue: str, mean: Vector, at: float, now: float) -> None:
         """Load a queue's mean usage that was stored at an earlier time.
 
-        The mean decays as if the queue had used no resources since that time.
+        The mean decays as if the queue had used no resources since the mean was stored.
         """
         factor = 0.5 ** (max(0.0, now - at) / self.half_life_s)
         self.means[queue] = {resource: amount * factor for resource, amount in mean.items()}
 
     def load_all(self, queues: Mapping[str, Queue], now: float) -> None:
-        """Load the means from the status of all queues; ignore means that cannot be parsed."""
+        """Load the mean usage from the status of all queues; ignore means that cannot be parsed."""
         for name, queue in queues.items():
             with suppress(ValueError, OverflowError):
                 if queue.status.usage and (at := parse_time(queue.status.usage_time)) is not None:
                     self.load(name, vector(queue.status.usage), at, now)
 
     def rounded(self, queue: str) -> Vector:
-        """Return the mean of a queue in whole units."""
+        """Return the mean usage of a queue, rounded to whole units."""
         return {name: round(amount) for name, amount in self.means.get(queue, {}).items() if round(amount)}
 
     def advance(self, now: float, allocated: Mapping[str, Vector]) -> None:
-        """Advance the means to a later time, assuming that the current allocations have not changed in the meantime."""
+        """Advance the means to a later time, as if the current allocations had not changed since the previous time."""
         if self.at is not None and now > self.at:
             factor = 0.5 ** ((now - self.at) / self.half_life_s)
             for queue in self.means.keys() | allocated.keys():
@@ -72,9 +73,9 @@ def fair_shares(
 ) -> Shares:
     """Return the fair shares, float64 of shape (queues, resources).
 
-    `usage` is the mean usage of each queue, including its descendants. KAI-Scheduler compares the usage with the size
-    of the cluster at every level. The rounding `exact` compares it with the usage of all queues of the same parent,
-    so that past usage also matters in small branches of the tree.
+    `usage` is the mean usage of each queue, including its descendants. KAI-Scheduler compares past usage with the size
+    of the cluster at every level. The rounding `exact` compares past usage with that of all queues of the same parent.
+    Past usage therefore also matters in small branches of the tree.
     """
     tree = allocations.tree
     fair = np.zeros(allocations.used.shape, dtype=np.float64)
@@ -121,7 +122,7 @@ def fair_shares(
 
 
 def _within_limits(allocations: Allocations) -> Shares:
-    """Return the requests of every queue, capped at its own limits and at its descendants' limits."""
+    """Return the requests of every queue, capped at the limits of the queue and of its descendants."""
     tree = allocations.tree
     asked = allocations.request.astype(np.float64)
     for row in range(len(tree.names) - 1, 0, -1):

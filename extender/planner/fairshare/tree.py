@@ -26,7 +26,7 @@ Shares = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class QueueTree:
-    """The tree of queues as arrays: one row per queue, parents first (row 0 is the root), one column per resource."""
+    """The tree of queues as arrays: one row per queue, parents first (row 0: the root), and one column per resource."""
 
     names: tuple[str, ...]
     index: Mapping[str, int]
@@ -38,14 +38,15 @@ class QueueTree:
     """Rows from each queue up to the root, beginning with the queue itself."""
     limit: Shares
     deserved: Shares
-    """Deserved quantities; 0 if the queue deserves nothing."""
+    """Quantities that each queue deserves; 0 if a queue deserves nothing."""
     guarantee: Amounts
     units: tuple[float, ...]
-    """Unit in which each resource is divided: GPUs are divided as whole GPUs, although pods may use fractions of a GPU.
+    """Unit in which each resource is divided among queues. GPUs are divided as whole GPUs, although pods may use
+    fractions of a GPU.
     """
     quoted: NDArray[np.bool_]
-    """True for each resource of which at least one queue deserves an amount; quotas apply only to these resources.
-    Shape (resources,)."""
+    """True for each resource of which at least one queue deserves an amount, bool of shape (resources,). Quotas apply
+    only to such resources."""
     weight: Shares
     priority: tuple[int, ...]
     reclaimable: tuple[bool, ...]
@@ -59,7 +60,7 @@ class QueueTree:
         return self.index.get(queue, 0)
 
     def fork(self, left: int, right: int) -> tuple[int, int]:
-        """Return the children of the two queues' lowest common ancestor on the paths to these queues.
+        """Return the two children of the queues' lowest common ancestor that lead to these queues.
 
         A queue that is itself the common ancestor is returned in place of its child.
         """
@@ -71,21 +72,21 @@ class QueueTree:
 
     @property
     def weighed(self) -> tuple[int, ...]:
-        """Columns by which queues are ordered: resources with a deserved amount, or else all resources.
+        """Columns of the resources that order queues: resources with a deserved amount, or else all resources.
 
-        Without quotas, a queue's share of a plentiful resource equals its requests, so the queue with the longer
-        backlog would use a smaller fraction of its share and come first.
+        Resources without quotas are left out because a queue's share of a plentiful resource equals its requests. The
+        queue with the longer backlog would use a smaller fraction of its share and come first.
         """
         return tuple(map(int, np.flatnonzero(self.quoted if self.quoted.any() else ~self.quoted)))
 
     @property
     def quota(self) -> Shares:
-        """Deserved amounts as limits: `inf` for resources of which no queue deserves an amount."""
+        """Deserved amounts as limits; `inf` for resources of which no queue deserves an amount."""
         return np.where(self.quoted, self.deserved, inf)
 
 
 def tree_of(queues: Mapping[str, Queue], axis: Mapping[str, int], resources: int) -> QueueTree:
-    """Build the tree of these queues; it has a root even if no queue is named root."""
+    """Build the tree of these queues; the tree has a root even if no queue is named root."""
     parents = parents_of(queues)
     names = _ordered(parents, queues)
     index = {name: row for row, name in enumerate(names)}
@@ -165,7 +166,7 @@ def _ordered(parents: Mapping[str, str], queues: Mapping[str, Queue]) -> tuple[s
 
 
 def _put(row: NDArray[np.float64] | Amounts, axis: Mapping[str, int], quantities: Mapping[str, object]) -> None:
-    """Write the named resources into a row.
+    """Write quantities of resources into a row of an array.
 
     Quantities that cannot be parsed (because admission was bypassed) count as not set.
     """
@@ -181,7 +182,7 @@ def _put(row: NDArray[np.float64] | Amounts, axis: Mapping[str, int], quantities
 
 
 def _sum_up(rows: Shares | Amounts, parent: Sequence[int]) -> None:
-    """Set inner queues without a value of their own (-1) to the sum of their children's values; 0 without children."""
+    """Set queues without a value of their own (-1) to the sum of their children's values; leaves get 0."""
     sums = np.zeros_like(rows)
     for row in range(len(parent) - 1, -1, -1):
         rows[row] = np.where(rows[row] < 0, sums[row], rows[row])

@@ -1,4 +1,4 @@
-"""The session framework, which plugins and actions work on.
+"""The session framework: the interfaces through which plugins and actions read and change the planned state.
 
 `snapshot` is the copy of the state for one cycle, and `inputs` has all inputs of a cycle. `session` is one cycle over
 the snapshot, and `freecapacity` computes the number of pods that fit on nodes. `hooks` is the table of all functions
@@ -9,5 +9,5 @@ demand of one gang.
 
 The package does no I/O and reads no clock: objects and times are passed as arguments. The package imports
 `planner.topology`, `planner.state` and `planner.reasons`, and must not import muster.kube or other parts of the
-extender. Readers of the code start with `session`.
+extender. Start reading at `session`.
 """

@@ -1,4 +1,4 @@
-"""Types of plugins' results, other than numbers and arrays: causes, node sets, votes, refusals, and rules."""
+"""Types of the results that plugins return: causes, node sets, votes, refusals, and rules."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -18,25 +18,26 @@ from muster.api.muster.reason import Reason, quoted, reason_of
 from muster.resources.vector import Vector
 
 Codes = NDArray[np.int16]
-"""The code of the cause (see `Causes`) why each node cannot take the pod, of shape (nodes,); 0 for nodes that can."""
+"""For each node, the code of the cause (see `Causes`) why the node cannot take the pod, of shape (nodes,). The code is
+0 for nodes that can take the pod."""
 MAX_CAUSES = 30_000
-"""Maximum number of causes. Codes have only 16 bits, and texts may contain the name of any claim or label."""
+"""Maximum number of causes. Codes have only 16 bits, and a cause's text may contain the name of any claim or label."""
 ReservationMode = Literal["strict", "reserve", "besteffort"]
 """How gangs after their queue's first waiting gang are treated: they wait, start if they do not delay the first gang,
 or start anywhere."""
 
 
 class Causes:
-    """Codes for the causes why nodes cannot take a pod (`reasons.cause`); 0 for nodes that can."""
+    """Codes for the causes why nodes cannot take a pod (`reasons.cause`); 0 for nodes that can take the pod."""
 
     def __init__(self) -> None:
         self.of: list[Reason] = [quoted(text="fits")]
         self.full = False
-        """True once no code was left for a cause; most known causes may then belong to deleted pods."""
+        """True once all codes are in use; most known causes may then belong to deleted pods."""
         self._codes: dict[str, int] = {"": 0}
 
     def code(self, cause: Reason | str) -> int:
-        """Return the integer code of a cause, which is data or text; the first use of a text adds a code."""
+        """Return the integer code of a cause, which is a Reason or a text; a cause with a new text gets a new code."""
         words = str(cause)
         code = self._codes.get(words)
         if code is None:
@@ -54,10 +55,10 @@ class EnqueueVote:
 
     admit: bool
     reason: str = ""
-    """The reason of the condition, a CamelCase word."""
+    """The reason for the condition in the PodGroup's status, a CamelCase word."""
     message: Reason | str = ""
-    """Message for the gang's owner, as data or as text. The message should rarely change, because each new message is
-    written to the PodGroup."""
+    """Message for the gang's owner, as a Reason or as text. The message should rarely change, because each new message
+    is written to the PodGroup."""
 
 
 ADMITTED = EnqueueVote(admit=True)
@@ -66,19 +67,20 @@ ADMITTED = EnqueueVote(admit=True)
 
 @dataclass(frozen=True, slots=True)
 class QueueRefusal:
-    """Refusal of requests by the gang's queue or an ancestor, in milli-CPU or base units."""
+    """Refusal of a gang's requests by its queue or an ancestor; amounts are in milli-CPU or base units."""
 
     reason: str
-    """The reason of the condition, a CamelCase word."""
+    """The reason for the condition in the PodGroup's status, a CamelCase word."""
     queue: str
     resource: str
     requested: int
-    """The amount that the gang would add to the usage."""
+    """The amount of the resource that the gang would add to the queue's usage."""
     used: int
-    """The amount already in use, including the guarantees of other queues."""
+    """The amount of the resource that is already in use, including the guarantees of other queues."""
     limit: int
     message: Reason | str
-    """Message for the gang's owner, as data or as text, with the queue, the resource, the amounts, and a remedy."""
+    """Message for the gang's owner, as a Reason or as text; it names the queue, the resource, the amounts, and a
+    remedy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,23 +90,23 @@ class ReclaimState:
     owed: bool
     """True if the gang's queue, including the gang, would use at most what it deserves."""
     above: frozenset[str]
-    """Queues that use more than their share, or more than they deserve if the gang's queue uses less than it deserves.
+    """Queues that use more than their share or, if `owed` is true, more than they deserve.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class StatusAmounts:
-    """Resources of a queue and its descendants for its status, in milli-CPU and base units."""
+    """Resources of a queue and its descendants for the queue's status, in milli-CPU and base units."""
 
     fair_share: Vector
     deserved: Vector
     usage: Vector | None
-    """Mean usage over time; None if no plugin computes it."""
+    """Mean usage over time; None if no plugin computes the mean usage."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClosestDomain:
-    """The domain that nearly holds a gang that requires a single domain, with the domain's nodes."""
+    """The domain into which a gang that requires a single domain nearly fits, with the domain's nodes."""
 
     report: Closest
     inside: NDArray[np.bool_]
@@ -113,15 +115,18 @@ class ClosestDomain:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NodeSet:
-    """An immutable set of nodes that a part of a gang may use, with their order; the hook `subset_nodes` refines it."""
+    """An immutable set of nodes that a part of a gang may use, and the order in which the nodes are filled.
+
+    Functions of the hook `subset_nodes` split a node set into smaller ones.
+    """
 
     columns: Amounts | None = None
     """Columns of the set's nodes, int64 of shape (nodes of the set,); None for all nodes."""
     ranked: bool = False
     """True if nodes are filled in the order of the columns; False if scores determine the order."""
     along: Amounts | None = None
-    """Numbers of the nodes, int64 of shape (all nodes,), in ascending order of which consecutive ranks are placed; None
-    for the order of node names."""
+    """A number for each node, int64 of shape (all nodes,): consecutive ranks are placed in ascending order of these
+    numbers. None means the order of node names."""
     most: Amounts | None = None
     """Maximum number of the part's pods per node, int64 of shape (all nodes,); None for no maximum."""
     most_of: bytes = b""
@@ -132,12 +137,12 @@ class NodeSet:
     """The name of the domain, for messages."""
 
     def within(self, allowed: NDArray[np.bool_]) -> "NodeSet":
-        """Return the nodes of the set that `allowed`, bool of shape (all nodes,), contains, in the same order."""
+        """Return the set's nodes that `allowed`, bool of shape (all nodes,), permits; their order stays the same."""
         columns = np.flatnonzero(allowed) if self.columns is None else self.columns[allowed[self.columns]]
         return replace(self, columns=columns, sliced=False)
 
     def order(self, by_name: Amounts) -> Amounts:
-        """Return the set's nodes in their own order if `ranked`, else by adjacency.
+        """Return the set's nodes in the set's own order if `ranked` is true, else by adjacency.
 
         `by_name` lists all nodes in name order.
         """
@@ -150,7 +155,7 @@ class NodeSet:
         return by_name[np.isin(by_name, self.columns)]
 
     def less(self, placed: Iterable[Operation]) -> "NodeSet":
-        """Return the node set for the remaining pods of the part; the pods already placed reduce `most`."""
+        """Return the node set for the part's remaining pods; pods that are already placed reduce `most`."""
         if self.most is None:
             return self
         most = self.most.copy()
@@ -160,7 +165,7 @@ class NodeSet:
         return replace(self, most=most)
 
     def limit(self, room: Amounts, cls: PodClass) -> Amounts:
-        """Return the number of pods of a class that fit per node, int64 of shape (all nodes,), 0 outside the set."""
+        """Return how many pods of a class fit on each node, int64 of shape (all nodes,); 0 outside the set."""
         if self.columns is None:
             return room
         limited = np.zeros_like(room)
@@ -184,10 +189,10 @@ class ReservationRules:
     expiry_s: float = 14_400.0
     """Time after which a reservation binds only its own queue, for a period of `patience_s`."""
     heads: int = 16
-    """Maximum number of reservations that bind all queues at the same time; each queue has at most one."""
+    """Maximum number of reservations that bind all queues at the same time; each queue has at most one reservation."""
     start_s: float = 10.0
-    """Time from the placement to the start of the pods; a gang's runtime plus this time must end before the reservation
-    begins."""
+    """Time between a gang's placement and the start of its pods. A gang may use reserved nodes if this time and its
+    runtime end before the reservation begins."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -196,22 +201,22 @@ class LeftFree:
 
     columns: NDArray[np.int64]
     amounts: Amounts
-    """Reserved capacity in these columns, int64 of shape (resources, columns)."""
+    """Reserved capacity on the nodes in `columns`, int64 of shape (resources, columns)."""
     codes: NDArray[np.int16]
-    """The code, for each column, of a cause that names the gang for which the capacity is reserved."""
+    """For each column, the code of a cause that names the gang for which the capacity is reserved."""
     mark: bytes
-    """A key of the columns and amounts, equal for equal columns and amounts."""
+    """A key of the reserved capacity: equal columns and amounts have equal keys."""
 
 
 class CycleReservations(Protocol):
-    """Interface to the reservations of a cycle."""
+    """Interface of the reservations of a cycle."""
 
     @property
     def rooms(self) -> Sequence[ReservedRoom]:
-        """Return the reserved capacity, for the ledger after the cycle."""
+        """Return the reserved capacity, which the ledger records after the cycle."""
 
     def left_by(self, gang: GangView) -> LeftFree | None:
-        """Return the capacity that this gang must leave free; its own reservation does not count."""
+        """Return the capacity that this gang must leave free for reservations; its own reservation does not count."""
 
     def over(self, gang: GangView) -> None:
         """End the reservation of a gang because the gang has been placed."""

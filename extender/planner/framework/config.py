@@ -1,6 +1,6 @@
 """The scheduler configuration: the fields in the YAML files of KAI-Scheduler and Volcano, and the defaults.
 
-`actions` is a comma-separated string. Tiers group plugins only for human readers, as in KAI-Scheduler.
+`actions` is a comma-separated string. As in KAI-Scheduler, tiers have no effect; they only group plugins in the file.
 `planner.configuration` defines the meaning of each name.
 """
 
@@ -15,7 +15,7 @@ DEFAULT_TIERS = (
     "fragmentation preferences",
 )
 _SEVERAL = "single document"
-"""Part of the YAML parser's error message for a stream that contains several documents."""
+"""Part of the error message of the YAML parser for a file that contains several documents."""
 
 
 class PluginOption(msgspec.Struct):
@@ -33,18 +33,21 @@ class Tier(msgspec.Struct):
 
 
 class SchedulerConfig(msgspec.Struct):
-    """The actions in the order in which they run, and the plugins."""
+    """The configured actions, in the order in which they run, and the configured plugins."""
 
     actions: str = "repair, enqueue, allocate, consolidate, reclaim, preempt, stalegangeviction"
     tiers: list[Tier] = msgspec.field(
         default_factory=lambda: [Tier([PluginOption(name) for name in names.split()]) for names in DEFAULT_TIERS]
     )
     sections: dict[str, Any] = {}
-    """The other fields of the file, unchanged."""
+    """The fields of the file other than actions and tiers, unchanged."""
 
 
 def parse(text: str) -> SchedulerConfig:
-    """Parse the YAML; an empty text means the defaults. Raises ValueError with all errors and their paths."""
+    """Parse the YAML text; an empty text means the defaults.
+
+    Raises ValueError, which lists all errors with their paths.
+    """
     found, errors = read(text)
     if errors:
         raise ValueError("; ".join(errors))
@@ -52,7 +55,7 @@ def parse(text: str) -> SchedulerConfig:
 
 
 def read(text: str) -> tuple[SchedulerConfig, list[str]]:
-    """Return the fields of the YAML that could be parsed, and the errors, each with the path of its field."""
+    """Return the valid fields of the YAML text, and the errors, each with the path of the invalid field."""
     try:
         content = msgspec.yaml.decode(text) if text.strip() else {}
     except msgspec.DecodeError as error:
@@ -82,7 +85,7 @@ def _tier(content: Any, path: str, errors: list[str]) -> Tier:
 def _option(content: Any, path: str, errors: list[str]) -> PluginOption:
     """Parse the entry of one plugin.
 
-    An invalid entry has an empty name but keeps its position, so that later paths are right.
+    An invalid entry gets an empty name but keeps its position, so that the paths of later entries are right.
     """
     fields = _fields(content, path, errors)
     name = fields.pop("name", None)
@@ -94,7 +97,7 @@ def _option(content: Any, path: str, errors: list[str]) -> PluginOption:
 
 
 def _fields(content: Any, path: str, errors: list[str]) -> dict[str, Any]:
-    """Return the fields of a mapping; for anything else, report an error and return no fields."""
+    """Return the fields of a mapping; for any other value, report an error and return no fields."""
     if content is None:
         return {}
     if not isinstance(content, dict):
@@ -104,7 +107,7 @@ def _fields(content: Any, path: str, errors: list[str]) -> dict[str, Any]:
 
 
 def _items(fields: dict[str, Any], key: str, path: str, errors: list[str]) -> list[Any]:
-    """Return the items of a list; for anything else, report an error and return no items."""
+    """Return the items of a list; for any other value, report an error and return no items."""
     items = fields.get(key)
     if items is None or isinstance(items, list):
         return items or []

@@ -35,7 +35,7 @@ class _WithReason:
 
     @property
     def message(self) -> str:
-        """The reason as a sentence."""
+        """The reason as a sentence for users."""
         return str(self.why)
 
 
@@ -47,21 +47,21 @@ class Place(Decision):
     epoch: int
     new_slots: int
     victims: Victims = ()
-    """Pods that must have terminated before the members' gates are removed; see `MakeRoom`."""
+    """Pods that must have terminated before the gates of the gang's members are removed; see `MakeRoom`."""
     victims_reason: Reason = NOTHING
     spares: list[NodeSpares] | None = None
-    """Spare slots of the gang; None if they are unchanged."""
+    """Spare slots of the gang; None if the spare slots are unchanged."""
     borrows: list[BorrowedSpares] | None = None
-    """Spare slots of other gangs that members use; None if they are unchanged."""
+    """Spare slots of other gangs that the gang's members use; None if the borrowed spare slots are unchanged."""
     notices: tuple[Notice, ...] = ()
-    """Gangs of victims that are notified before they are evicted."""
+    """Eviction notices for gangs whose pods are notified before they are evicted."""
     waits_until: float = 0.0
-    """Time until which victims with a notice may stay, in seconds since the epoch."""
+    """Time until which victims with an eviction notice may stay, in seconds since the epoch."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClosePlacement(Decision, _WithReason):
-    """Sets the phase of the gang's placement; `pod_sets`, if given, replaces its slots and starts a new epoch."""
+    """Sets the phase of the gang's placement; `pod_sets`, if given, replaces its slots and begins a new epoch."""
 
     phase: PlacementPhase
     why: Reason
@@ -69,7 +69,7 @@ class ClosePlacement(Decision, _WithReason):
     in_vain: bool = False
     """True if pods of the gang were not created or bound in time; the next placement is then delayed."""
     evicted_in_vain: bool = False
-    """True if pods could not be evicted for the gang; the next evictions for it are then delayed."""
+    """True if pods could not be evicted for the gang; the next evictions for this gang are then delayed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,18 +78,18 @@ class KeepSpares(Decision):
 
     spares: list[NodeSpares]
     missing: int
-    """Number of further spare slots to find, by pod set."""
+    """Number of spare slots that the gang should have but that have no node yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reserve(Decision, _WithReason):
-    """Records that these slots are reserved for the gang, which continues to wait."""
+    """Records that nodes are reserved for the gang, which continues to wait."""
 
     pod_sets: list[PodSetPlacement]
     expected_at: float | None
     """Expected start on these slots, in seconds since the epoch; None if unknown."""
     since: float
-    """Start of the time for which nodes have been reserved for the gang, in whole seconds since the epoch."""
+    """Time since which nodes have been reserved for the gang, in whole seconds since the epoch."""
     why: Reason
 
 
@@ -113,18 +113,18 @@ class Unschedulable(Decision, _WithReason):
     """The reason of the condition, a CamelCase word."""
     why: Reason
     shortage: Shortage | None = None
-    """The counts of nodes and causes behind a reason about free capacity; None for other reasons."""
+    """The numbers of nodes per cause, from which a reason about missing capacity is made; None for other reasons."""
 
     @property
     def data(self) -> Reason | None:
-        """Return the reason in the form in which it is stored in the PodGroup; None without a reason."""
+        """Return the reason as stored in the PodGroup; None if no reason is stored."""
         if self.shortage is not None:
             return self.shortage.data
         return self.why.data if self.reason == reasons.placements.EVICTED else None
 
 
 def refused(gang: GangView, refusal: QueueRefusal | EnqueueVote) -> Unschedulable:
-    """Return the decision that a gang waits because its queue or a plugin rejects it."""
+    """Return the decision that a gang waits because its queue or a plugin rejects the gang."""
     return Unschedulable(gang, refusal.reason, reason_of(refusal.message))
 
 
@@ -147,11 +147,11 @@ class EvictForFaults(Decision):
     """The worst fault of the members' nodes."""
     reason: Reason
     epoch: int | None = None
-    """Epoch of the placement with the new nodes of the pods; None if the pods have no new nodes yet."""
+    """Epoch of the placement that contains the pods' new nodes; None if the pods have no new nodes yet."""
     again: bool = False
     """True if an earlier cycle already decided the eviction, but some of the pods still exist."""
     outcome: str = ""
-    """How the members reacted to their eviction notice, `answered` or `silent`; empty without a notice."""
+    """How the members reacted to their eviction notice, `answered` or `silent`; empty if they had no notice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,37 +161,37 @@ class Avoid(Decision):
     avoided: tuple[AvoidedNode, ...] | None
     """All nodes that the gang avoids; None if no node is added."""
     counted: tuple[PodRecord, ...]
-    """Members whose failures this decision handles, including failures that do not count."""
+    """Members whose failures this decision handles, including failures that do not make the gang avoid a node."""
 
 
 @dataclass(frozen=True, slots=True)
 class MakeRoom(Decision):
-    """Evicts all victims of the gang's placement of this epoch, or no victim if one eviction is not allowed."""
+    """Evicts all victims of the gang's placement with this epoch, or none if one eviction is not allowed."""
 
     epoch: int
     victims: Victims
     reason: Reason
-    """Reason that the owners of the victims see; they may be in any namespace."""
+    """Reason for the eviction, which is shown to the owners of the victims; the victims may be in any namespace."""
     budgeted: frozenset[str] = frozenset()
-    """UIDs of victims that have a disruption budget; they are evicted first, because the API server may reject the
-    eviction."""
+    """UIDs of victims that have a disruption budget. These victims are evicted first, because the API server may reject
+    their eviction."""
     action: str = "continued"
-    """The action that chose the victims; by default, an earlier cycle's action whose evictions are continued."""
+    """The action that chose the victims; `continued` if an earlier cycle chose them."""
     saved: Mapping[str, Reason] = field(default_factory=dict)
-    """Maps the key of a victim's gang to the checkpoint that it has reported; gangs without a checkpoint are
+    """Maps the key of a victim's gang to the checkpoint that the gang has reported; gangs without a checkpoint are
     omitted."""
     outcomes: Mapping[str, str] = field(default_factory=dict)
-    """Maps the key of a victim's gang that had a notice to the gang's reaction: `answered` or `silent`."""
+    """Maps the key of a victim's gang that had an eviction notice to the gang's reaction: `answered` or `silent`."""
     unsaved_s: Mapping[str, float] = field(default_factory=dict)
     """Maps the key of a victim's gang to the seconds of work that each of its pods loses."""
 
     def reason_for(self, victim: GangView) -> Reason:
-        """Return the reason that a victim's owner sees, with the checkpoint that the victim's gang has reported."""
+        """Return the reason for a victim's owner, with the checkpoint that the victim's gang has reported."""
         return asked_by(self.gang, self.reason, victim).also(self.saved.get(victim.key, NOTHING))
 
 
 def asked_by(asker: GangView, reason: Reason, victim: GangView) -> Reason:
-    """Return the reason that a victim's owner sees; it names the waiting gang if the two gangs are in one namespace."""
+    """Return the reason for a victim's owner, naming the waiting gang if both gangs are in one namespace."""
     if asker.uid == victim.uid:
         return reason
     apart = asker.group.metadata.namespace != victim.group.metadata.namespace
@@ -207,21 +207,21 @@ class SendNotice(Decision):
     queue: str
     """The queue that will get the capacity of the pod."""
     reason: Reason
-    """Reason for the eviction, as the owner of the pod sees it."""
+    """Reason for the eviction, which is shown to the owner of the pod."""
     pods: int = 1
     """Number of the gang's pods that will be evicted, including the notified pod."""
 
 
 @dataclass(frozen=True, slots=True)
 class WithdrawNotice(Decision):
-    """Withdraws the notice of a pod of the gang, and removes the notice and its answer."""
+    """Withdraws the eviction notice of a pod of the gang, and removes the notice and the answer from the pod."""
 
     pod: PodRecord
 
 
 @dataclass(frozen=True, slots=True)
 class RoomIsThere(Decision):
-    """Removes the victims from the gang's placement, because they have terminated."""
+    """Removes the victims from the gang's placement, because the victims have terminated."""
 
     pod_sets: list[PodSetPlacement]
     """The gang's slots. Pod sets with affinity to other pods stay gated until the other pods are bound."""
@@ -241,7 +241,7 @@ class Release(Decision):
 
 @dataclass(frozen=True, slots=True)
 class SetCondition(Decision):
-    """Writes the reason for waiting into a gated pod's condition.
+    """Writes the reason why a gated pod waits into a condition of the pod.
 
     If `asks` is true, autoscalers react to the condition by adding nodes for the pod.
     """
@@ -249,12 +249,12 @@ class SetCondition(Decision):
     pod: PodRecord
     asks: bool
     message: str
-    """The message of the condition; empty for the message that the API server itself writes for gated pods."""
+    """The message of the condition; empty for the message that the API server writes for gated pods."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnnotateEviction(Decision):
-    """Sets annotations that allow or forbid autoscalers to evict a bound pod; if empty, removes Muster's annotation."""
+    """Sets annotations that allow or forbid autoscalers to evict a bound pod; an empty `value` removes them."""
 
     pod: PodRecord
     value: str
@@ -262,19 +262,19 @@ class AnnotateEviction(Decision):
 
 @dataclass(frozen=True, slots=True)
 class RequestNodes(Decision):
-    """Creates a ProvisioningRequest of this name."""
+    """Creates a ProvisioningRequest, which requests nodes for a gang from an autoscaler."""
 
     name: str
     attempt: int
     provisioning_class: str
     parameters: tuple[tuple[str, str], ...]
     pods: tuple[tuple[str, int, PodRecord], ...]
-    """The name of each pod set, the number of its pods, and one of these pods as an example."""
+    """For each pod set: its name, the number of its pods, and one pod whose spec the request contains."""
 
 
 @dataclass(frozen=True, slots=True)
 class WithdrawRequest(Decision):
-    """Deletes a ProvisioningRequest that is no longer needed or is replaced."""
+    """Deletes a ProvisioningRequest that is no longer needed or has been replaced."""
 
     request: ProvisioningRequest
     why: str

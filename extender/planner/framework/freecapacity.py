@@ -22,22 +22,22 @@ LARGE = int(np.iinfo(np.int64).max)
 
 
 class FreeCapacity:
-    """The free capacity of a snapshot's nodes, minus reservations of gangs other than the current one."""
+    """The free capacity of a snapshot's nodes, minus the capacity reserved for gangs other than the current gang."""
 
     def __init__(self, snapshot: Snapshot, causes: Causes) -> None:
         self.snapshot, self.causes = snapshot, causes
         self.reserved: LeftFree | None = None
-        """Capacity that is reserved for gangs other than the one being placed."""
+        """Capacity that is reserved for gangs other than the gang that is being placed."""
 
     def room(
         self, cls: PodClass, free: Amounts | None = None, *, columns: Amounts | None = None, ports: bool = True
     ) -> Amounts:
-        """Return how many pods of this class fit on each node, by resources alone, int64 of shape (nodes,).
+        """Return how many pods of this class each node's resources can hold, int64 of shape (nodes,).
 
-        Two pods of a class with host ports never share a node, unless `ports` is False. `free` is by default the
-        capacity that the current gang may use. With `columns`, the result, and `free` if given, cover only the nodes in
-        these columns, in the same order. The number of pods that share GPUs is exact for the current free capacity and
-        for empty nodes, otherwise an upper bound.
+        Unless `ports` is False, at most one pod of a class with host ports fits on a node. `free` is by default the
+        capacity that the current gang may use. With `columns`, the result covers only the nodes in these columns, in
+        this order; so must `free`, if given. The number of pods that share GPUs is exact for the current free capacity
+        and for empty nodes, otherwise an upper bound.
         """
         shared = free is None or free is self.snapshot.free
         if free is None:
@@ -58,7 +58,7 @@ class FreeCapacity:
     def _devices_room(self, cls: PodClass, free: Amounts, *, now: bool, columns: Amounts | None = None) -> Amounts:
         """Return the number of pods of this class that fit on each node's GPUs.
 
-        The number is exact for the current free capacity (`now`) and for empty nodes, otherwise an upper bound.
+        With `now` or for empty nodes, the number is exact; otherwise, it is an upper bound.
         """
         snapshot = self.snapshot
         devices = snapshot.devices if columns is None else snapshot.devices.at(columns)
@@ -71,7 +71,7 @@ class FreeCapacity:
         return devices.room(cls.gpu, devices.unused(free, snapshot.axis))
 
     def scarce(self, cls: PodClass, free: Amounts | None = None) -> Codes:
-        """Return the code, per node, of the first resource that a pod of this class lacks; 0 if the pod fits.
+        """Return, for each node, the code of the first resource that a pod of this class lacks; 0 if the pod fits.
 
         Without `free`, capacity that is reserved for other gangs also counts as missing, with a separate cause.
         """
@@ -98,9 +98,9 @@ class FreeCapacity:
         return codes
 
     def usable(self) -> Amounts:
-        """Return the free capacity without other gangs' reserved capacity, int64 of shape (resources, nodes).
+        """Return the free capacity that is not reserved for other gangs, int64 of shape (resources, nodes).
 
-        The array must not be modified.
+        The returned array must not be modified.
         """
         if self.reserved is None:
             return self.snapshot.free
@@ -114,18 +114,18 @@ class FreedDevices:
     """Devices of a claim that become free once all users of the claim have left."""
 
     users: tuple[int, ...]
-    """Positions of the units that contain users of the claim, in ascending order."""
+    """Positions of the groups of pods that contain users of the claim, in ascending order."""
     column: int
     row: Amounts
-    """The devices as resources, int64 of shape (resources,)."""
+    """The claim's devices as resources, int64 of shape (resources,)."""
 
 
 class ClaimUsers:
-    """Users of each claim, in total and by queue: pods on nodes and placed slots, including tentative ones.
+    """Users of each claim, in total and by queue: pods on nodes and placed slots, including tentative slots.
 
     The API allows `MOST_PODS` pods to use one claim, or any number of pods if their native PodGroup shares the claim.
     The devices of a claim count once in each queue whose pods use the claim, regardless of the number of these pods. On
-    the node, the devices are free once a trial has evicted all users of the claim.
+    the node, the devices of a claim are free once a trial has evicted all users of the claim.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -134,18 +134,19 @@ class ClaimUsers:
         self._queues = Counter({(key, name): count for key, found in queues.items() for name, count in found.items()})
         columns = ((key, snapshot.index.get(node)) for key, node in snapshot.claim_nodes.items())
         self._column = {key: column for key, column in columns if column is not None}
-        """Maps a claim that has devices to the column of the node with these devices."""
+        """Maps a claim that has devices to the column of the node on which the devices are."""
         self._held = {key: column for key, column in self._column.items() if self._users[key]}
-        """Maps a claim with users to the column of its node; the claim's devices become free when its users end."""
+        """Maps a claim that has devices and users to the column of its node; the devices become free when the users
+        end."""
 
     def count(self, entry: Operation | Eviction, sign: int) -> None:
-        """Update the counts by one step of a trial."""
+        """Update the numbers of users by one step of a trial."""
         self.use(entry.cls, sign * entry.size)
         for claim in entry.cls.needs.named:
             self._queues[claim.key, entry.gang.queue] += sign * entry.size
 
     def use(self, cls: PodClass, pods: int) -> None:
-        """Add (or subtract) this many users of the claims of a pod class on their node, without a queue."""
+        """Add (or subtract) this many users of a pod class's claims on their node; counts by queue stay the same."""
         for claim in cls.needs.named:
             before = self._users[claim.key]
             after = self._users[claim.key] = before + pods
@@ -164,7 +165,7 @@ class ClaimUsers:
         return bool(lacks[row > 0].any())
 
     def freed_by(self, units: Sequence[Iterable[PodRecord]]) -> list[FreedDevices]:
-        """Return the devices that are free once all these pods have ended."""
+        """Return the claims' devices that are free once all these pods have ended."""
         users: dict[SharedClaim, list[int]] = {}
         for number, pods in enumerate(units if self._held else ()):
             for claim in (claim for pod in pods for claim in pod.cls.needs.named if claim.key in self._held):
@@ -176,7 +177,7 @@ class ClaimUsers:
         ]
 
     def lost_with(self, units: Sequence[tuple[str, Iterable[PodRecord]]]) -> list[Amounts]:
-        """Return the devices that the queue of each evicted unit (queue, pods) loses besides the pods' resources.
+        """Return the devices that each evicted unit's queue loses; a unit is a pair of its queue and pods.
 
         The last user of a claim in a queue frees the claim's devices for the queue.
         """
@@ -195,12 +196,12 @@ class ClaimUsers:
         return self._users[key] if queue is None else self._queues[key, queue]
 
     def hold(self, cls: PodClass) -> int:
-        """Return how many more pods of this class may use the claims that they name."""
+        """Return how many more pods of this class may use the claims that pods of the class name."""
         claims = (claim for claim in cls.needs.named if not claim.grouped)
         return min((max(0, MOST_PODS - self._users[claim.key]) for claim in claims), default=LARGE)
 
     def full(self, cls: PodClass, pods: int) -> str:
-        """Return the key of a claim that this number of further pods cannot use; empty without such a claim."""
+        """Return the key of a claim that cannot have this many more users; empty if there is no such claim."""
         named = (claim.key for claim in cls.needs.named if not claim.grouped)
         return next((key for key in named if self._users[key] + pods > MOST_PODS), "")
 

@@ -1,4 +1,4 @@
-"""The hooks, which plugins register functions for, with the Protocol of each hook's functions.
+"""The hooks for which plugins register functions, and the Protocol of each hook's functions.
 
 Most hooks correspond to hooks of KAI-Scheduler (framework/session_plugins.go), with names in snake case; the admission
 hooks correspond to hooks of Volcano. The functions in `rules` combine the answers of several plugins. Resource arrays
@@ -39,7 +39,7 @@ Scores = NDArray[np.float64]
 
 
 class Order(Protocol[T_contra]):
-    """Negative if `left` comes first, 0 if the plugin does not decide."""
+    """A negative number if `left` comes first; 0 if the plugin does not decide."""
 
     def __call__(self, left: T_contra, right: T_contra, /) -> int: ...
 
@@ -75,19 +75,19 @@ class NodeScores(Protocol):
 
 
 class GpuScores(Protocol):
-    """Scores per GPU, float64 with the shape of `used`, which has the used thousandths of each GPU."""
+    """Scores per GPU, float64 of the shape of `used`, which contains the used thousandths of each GPU."""
 
     def __call__(self, cls: PodClass, column: int, used: Amounts, /) -> Scores | float: ...
 
 
 class Subsets(Protocol):
-    """Node sets within `nodes`, the best first. The planner tries node sets until the whole part fits."""
+    """Node sets within `nodes`, the best first. The planner tries node sets until the whole part of the gang fits."""
 
     def __call__(self, nodes: NodeSet, gang: GangView, part: SlotGroup, /) -> Iterable[NodeSet]: ...
 
 
 class QueueLimit(Protocol):
-    """The refusal by a queue whose limit the additional requests would exceed; None if they exceed no limit."""
+    """The refusal by a queue whose limit the additional requests would exceed; None if no limit would be exceeded."""
 
     def __call__(self, gang: GangView, amounts: Amounts, /) -> QueueRefusal | None: ...
 
@@ -99,7 +99,7 @@ class MayReclaim(Protocol):
 
 
 class StandingForReclaim(Protocol):
-    """State of the queues, from which the gang's reason is built; None if the plugin has no opinion."""
+    """State of the queues, from which the message to the gang's owner is made; None if the plugin has no opinion."""
 
     def __call__(self, gang: GangView, amounts: Amounts, /) -> ReclaimState | None: ...
 
@@ -123,7 +123,7 @@ class ScenarioValidator(Protocol):
 
 
 class QueueAmounts(Protocol):
-    """Amounts of shape (resources,), including descendants of the queue; None if unknown."""
+    """Amounts of a queue and its descendants, of shape (resources,); None if the amounts are unknown."""
 
     def __call__(self, queue: str, /) -> NDArray[np.int64] | NDArray[np.float64] | None: ...
 
@@ -147,7 +147,7 @@ class OnGang(Protocol):
 
 
 class OnOperation(Protocol):
-    """Notification of an allocation, which may be rolled back later."""
+    """Notification of an allocation of slots, which may be rolled back later."""
 
     def __call__(self, operation: Operation, /) -> object: ...
 
@@ -185,7 +185,7 @@ class ClosestTo(Protocol):
 
 
 class Trees(Protocol):
-    """Maps a topology to its tree of domains."""
+    """Maps a topology's name to its tree of domains."""
 
     def __call__(self) -> Mapping[str, Tree]: ...
 
@@ -208,7 +208,7 @@ def _protocol(hook: Any) -> Any:
 
 @dataclass(slots=True)
 class Hooks:
-    """All hooks, with the functions that plugins have registered in a session."""
+    """All hooks of a session, with the functions that plugins have registered."""
 
     # fmt: off
     queue_order: Hook[Order[GangView]] = _hook(
@@ -280,7 +280,7 @@ class Hooks:
     # fmt: on
 
     def follow(self, count: Callable[[Operation | Eviction, int], object]) -> None:
-        """Register `count(entry, sign)`, which is called for every step of a trial.
+        """Register the function `count(entry, sign)`, which is called for every step of a trial.
 
         With sign 1, `count` adds the entry's pods; with sign -1, it subtracts them.
         """
@@ -290,7 +290,7 @@ class Hooks:
         self.unevicted.add(lambda eviction: count(eviction, 1))
 
     def named(self, name: str) -> Hook[Any]:
-        """Return the hook with this name. Raises KeyError with a list of the valid names."""
+        """Return the hook with this name. Raises KeyError, which lists the valid names."""
         if name not in HOOKS:
             raise KeyError(f"hook {name!r} does not exist; a function can be registered for {', '.join(sorted(HOOKS))}")
         hook: Hook[Any] = getattr(self, name)

@@ -1,4 +1,4 @@
-"""All inputs of a planning cycle: the snapshot, the time, and what the planner keeps from cycle to cycle."""
+"""All inputs of a planning cycle: the snapshot, the time, and the data that the planner keeps from cycle to cycle."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,38 +16,38 @@ from muster.api.muster.usage import PublishedUsage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CycleInputs:
-    """All inputs of a cycle, from a running process or from a dump.
+    """All inputs of a cycle, from a running process or from a dump of a cluster.
 
-    In addition to these inputs, actions and plugins only use their memory of earlier cycles.
+    In addition to `CycleInputs`, actions and plugins only use their own memory of earlier cycles.
     """
 
     snapshot: Snapshot
     now: float
     """Seconds since the epoch; a cycle reads no other clock."""
     causes: Causes = field(default_factory=Causes)
-    """Codes of causes, shared by all cycles of a planner because plugins keep codes across cycles."""
+    """Codes of causes, which all cycles of a planner share because plugins keep codes from cycle to cycle."""
     names_others: bool = False
-    """True if messages may name gangs of other owners, because the reader can list these gangs. False in the extender,
-    because anyone who can read the PodGroup, Queue or Event can read the messages.
+    """True if messages may name gangs of other owners, because the user who gets the messages can list these gangs.
+    False in the extender, because anyone who can read a PodGroup, Queue or Event can read its messages.
     """
     arrived: Mapping[str, frozenset[Slot]] = field(default_factory=dict)
     """Maps a gang's UID to the slots of members that wait at the barrier for other members."""
     avoided: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """Maps a gang and a node that recently rejected a member to the time until which the gang avoids the node. The
-    Placement of the gang may not list the node yet."""
+    gang's Placement possibly does not list the node yet."""
     gone: frozenset[str] = frozenset()
     """Deleted nodes with members of gangs, as confirmed by the API server."""
     hyper_nodes: HyperNodeTree = field(default_factory=HyperNodeTree)
-    """The tree of HyperNodes, kept from cycle to cycle, so that only changes are read."""
+    """The tree of HyperNodes, kept from cycle to cycle so that only changed HyperNodes are read."""
     labels: LabelCache = field(default_factory=LabelCache)
-    """Cache of node labels, kept from cycle to cycle, because most nodes do not change."""
+    """Cache of node labels, kept from cycle to cycle because most nodes do not change."""
     asks: Asks = field(default_factory=Asks)
-    """Cache of demands, kept from cycle to cycle, because most gangs do not change."""
+    """Cache of the demands of gangs, kept from cycle to cycle because most gangs do not change."""
     provisioning: Mapping[str, ProvisioningRequest] = field(default_factory=dict)
     """Maps a gang's UID to its newest known ProvisioningRequest."""
     provisioning_served: bool | None = None
     """True if the API server serves ProvisioningRequests; None before the first check."""
     usage: PublishedUsage | None = None
-    """Past usage of queues, for their budgets; None if unknown."""
+    """Past usage of queues, which counts towards their budgets; None if the past usage is unknown."""
     timing: Timing = DEFAULTS
-    """Timing and limits of the installation."""
+    """Time limits that the installation has configured."""

@@ -1,9 +1,9 @@
-"""Labels, names and taints of all nodes as small integers, so that a condition is evaluated for all nodes at once.
+"""Labels, names and taints of all nodes as small integers, so that conditions are evaluated for all nodes at once.
 
 For each label key, an array contains a number per node that represents the node's value. A condition is evaluated once
 for each distinct value of its key, and the array maps the results to nodes. The evaluation of a user's condition
-therefore runs no Python code per node. The arrays are kept from cycle to cycle, and updated only for nodes that have
-changed.
+therefore runs no Python code per node. The arrays of label values are kept from cycle to cycle, and updated only for
+nodes that have changed.
 """
 
 import re
@@ -21,18 +21,19 @@ from muster.api.kubernetes.meta import LabelSelectorRequirement
 
 Columns = NDArray[np.intp]
 Domains = NDArray[np.intp]
-"""The number of each node's label value, by column. The type is numpy's index type, which avoids conversions."""
+"""For each node, the number that represents its value of a label. The type is numpy's index type, which avoids
+conversions."""
 MOST_CELLS = 2**23
-"""Maximum number of cached cells (8 bytes each), one per node and key; the most recently used keys are kept."""
+"""Maximum number of cached label values (8 bytes each), one per node and key; the most recently used keys are kept."""
 _NAME: Final = ""
-"""The key that represents the node's name; it is not a valid label key."""
+"""The key that represents the node's name; the empty text is not a valid label key."""
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _MAX_CHARS = 256
 _LARGEST = 2**63 - 1
 
 
 class Taints(NamedTuple):
-    """The taints that keep pods off a node, in the order in which the node lists them."""
+    """The taints of a node that keep pods off, in the order in which the node lists the taints."""
 
     cordoned: bool = False
     taints: tuple[tuple[str, str, str], ...] = ()
@@ -41,19 +42,20 @@ class Taints(NamedTuple):
 
 @dataclass(slots=True)
 class _Values:
-    """The values of one label key at one generation of the nodes: a number per node, -1 for nodes without the label."""
+    """The values of one label key at one generation of the nodes: a number per node, -1 without the label."""
 
     codes: Domains = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
     values: dict[Hashable, int] = field(default_factory=dict)
     seen: int = -1
     integers: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    """Integers parsed from the values that existed when they were parsed; see `_with_integers`."""
+    """Integers parsed from the label values; values that nodes have got since the parsing are missing
+    (`_with_integers`)."""
     written: Mask = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
-    """Mask of the values that can be parsed as integers."""
+    """Mask of the label values that can be parsed as integers."""
 
 
 class LabelCache:
-    """Values by label key, kept from cycle to cycle for the keys that were updated last."""
+    """Values of labels by key, kept from cycle to cycle for the keys that were updated last."""
 
     def __init__(self) -> None:
         self.known: dict[str, _Values] = {}
@@ -75,7 +77,7 @@ class LabelCache:
         self._seen = generation
 
     def keep(self, key: str, values: _Values, nodes: int) -> None:
-        """Store the numbers of a key. Beyond the maximum, drop the keys that were updated least recently."""
+        """Store the values of a label key. Beyond `MOST_CELLS`, drop the keys that were updated least recently."""
         self.known.pop(key, None)
         while len(self.known) >= max(1, MOST_CELLS // max(1, nodes)):
             del self.known[next(iter(self.known))]
@@ -83,7 +85,7 @@ class LabelCache:
 
 
 class NodeLabels:
-    """The labels of one cycle's nodes by column, with the generation in which each node, or any node, last changed."""
+    """The labels of one cycle's nodes, with the generations in which each node and any node last changed."""
 
     def __init__(
         self, cache: LabelCache, nodes: Sequence[Node | None], changed: NDArray[np.int64], generation: int
@@ -93,16 +95,16 @@ class NodeLabels:
         self._missing = _Values(np.full(len(nodes), -1, dtype=np.intp))
 
     def of(self, key: str) -> tuple[Domains, int]:
-        """Return each node's value number (intp of shape (nodes,), -1 without the label), and the number of values."""
+        """Return each node's value as a number (intp of shape (nodes,), -1: no label), and how many values exist."""
         known = self._of(key)
         return known.codes, len(known.values)
 
     def there(self, columns: Columns) -> Mask:
-        """Return a mask of these columns, True for columns of existing nodes."""
+        """Return a mask of these columns that is True for columns of existing nodes."""
         return self._of(_NAME).codes[columns] >= 0
 
     def having(self, requirement: LabelSelectorRequirement, columns: Columns, key: str | None = None) -> Mask:
-        """Return the mask of these nodes whose labels meet a condition.
+        """Return the mask of those of these nodes whose labels meet a condition.
 
         `key`, if given, replaces the key of the condition.
         """
@@ -128,12 +130,12 @@ class NodeLabels:
         return there[known.codes[columns]]
 
     def selected(self, labels: Mapping[str, str], columns: Columns) -> Mask:
-        """Return the mask of these nodes that have all these labels."""
+        """Return the mask of those of these nodes that have all the given labels."""
         conditions = (LabelSelectorRequirement(key, "In", [value]) for key, value in labels.items())
         return self._all((self.having(each, columns) for each in conditions), columns)
 
     def matching(self, selector: NodeSelector, columns: Columns, *, labels_only: bool = False) -> Mask:
-        """Return the mask of these nodes that match one of the terms; a term without requirements matches no node.
+        """Return the mask of nodes that match one of the terms; a term without requirements matches no node.
 
         With `labels_only`, requirements on node fields are ignored, as kube-scheduler does for the node affinity of
         volumes.
@@ -148,9 +150,9 @@ class NodeLabels:
         return found & self.there(columns)
 
     def by_taints(self, answer: Callable[[Taints | None], int], columns: Columns) -> NDArray[np.int16]:
-        """Return the result of `answer` for the taints of each of these nodes.
+        """Return the results of the function `answer` for the taints of each of these nodes.
 
-        The result is computed once for each distinct set of taints; `answer` receives None for columns without a node.
+        Each distinct set of taints is evaluated once; `answer` receives None for columns without a node.
         """
         known = self._cache.taints = self._renewed(self._cache.taints, _taints_of)
         answers = np.array([*map(answer, known.values), answer(None)], dtype=np.int16)  # type: ignore[arg-type]
@@ -175,7 +177,7 @@ class NodeLabels:
         return known
 
     def _renewed(self, known: _Values, value_of: Callable[[Node], Hashable]) -> _Values:
-        """Return the numbers, updated for nodes that have changed, without modifying `known` itself."""
+        """Return the known values, updated for nodes that have changed; do not modify `known` itself."""
         size = len(self._nodes)
         if known.seen == self._generation and len(known.codes) == size:
             return known
@@ -191,7 +193,7 @@ class NodeLabels:
 
 
 def _with_integers(known: _Values) -> None:
-    """Parse the values as integers, unless all of them have already been parsed."""
+    """Parse the label values as integers, unless all label values have already been parsed."""
     if len(known.integers) < len(known.values):
         found = [_integer(value) for value in known.values]
         known.written = np.array([each is not None for each in found], dtype=np.bool_)
@@ -199,14 +201,14 @@ def _with_integers(known: _Values) -> None:
 
 
 def carried_over(known: NDArray[Any], fresh: NDArray[Any], changed: Mask) -> Columns:
-    """Copy the known values, and return the columns of changed and new nodes, whose values must be computed."""
+    """Copy the known values; return the columns of changed and new nodes, whose values must be computed."""
     fresh[: len(known)] = known
     changed[len(known) :] = True
     return np.flatnonzero(changed)
 
 
 def tolerated_by(tolerations: Iterable[Toleration]) -> Callable[[tuple[str, str, str]], bool]:
-    """Return the function that returns True for a taint (key, value, effect) that these tolerations cover.
+    """Return a function that returns True for a taint (key, value, effect) that these tolerations cover.
 
     Only tolerations with the taint's key, or without a key, are compared with the taint.
     """
@@ -229,7 +231,7 @@ def tolerated_by(tolerations: Iterable[Toleration]) -> Callable[[tuple[str, str,
 def _field(key: str) -> str:
     """Return the key that represents a node field.
 
-    A field that kube-scheduler does not know is represented by a key that no node has.
+    For a field that kube-scheduler does not know, the result is a key that no node has.
     """
     return _NAME if key == "metadata.name" else "\0"
 
@@ -239,7 +241,7 @@ def _taints_of(node: Node) -> Taints:
 
 
 def _integer(text: object) -> int | None:
-    """Return the 64-bit integer in a text, or None, which no comparison matches, for any other text."""
+    """Return the 64-bit integer that a text contains; None, which no comparison matches, for any other text."""
     if not isinstance(text, str) or len(text) > _MAX_CHARS or not _INTEGER.fullmatch(text):
         return None
     number = int(text)

@@ -12,7 +12,7 @@ from extender.planner.state.queries import Mark
 
 @dataclass(slots=True, eq=False)
 class Operation:
-    """An allocation: members with these ranks get slots on the node in `column`, with the resources `row` each."""
+    """An allocation: members with these ranks get slots on the node in `column`, each with the resources `row`."""
 
     gang: GangView
     pod_set: str
@@ -25,7 +25,7 @@ class Operation:
 
     @property
     def size(self) -> int:
-        """Number of members."""
+        """Number of members that get slots."""
         return len(self.ranks)
 
     @property
@@ -35,7 +35,7 @@ class Operation:
 
     @property
     def marks(self) -> tuple[Mark, ...]:
-        """Ids of the queries and host ports under which each member is counted."""
+        """Ids of the queries and host ports as which each member is counted on its node."""
         return self.cls.marks
 
 
@@ -52,11 +52,11 @@ class Eviction:
     row: Amounts
     cls: PodClass
     seats: int = 0
-    """Spare slots that the gang gives up."""
+    """Number of spare slots that the gang gives up."""
 
     @property
     def size(self) -> int:
-        """Number of pods, or of spare slots."""
+        """Number of evicted pods, or of spare slots that are given up."""
         return len(self.pods) + self.seats
 
     @property
@@ -66,12 +66,12 @@ class Eviction:
 
     @property
     def devices(self) -> tuple[tuple[int, ...], ...]:
-        """GPUs that each of the pods shares with other pods."""
+        """GPUs that each evicted pod shares with other pods."""
         return tuple(pod.devices for pod in self.pods)
 
     @property
     def marks(self) -> tuple[Mark, ...]:
-        """Marks (ids) under which each pod is counted: fewer for pods that are being deleted, none for spare slots."""
+        """Ids as which each pod is counted on its node: fewer for pods that are being deleted, none for spare slots."""
         return self.cls.counted_under(leaving=self.pods[0].terminating) if self.pods else ()
 
 
@@ -82,23 +82,23 @@ class Chunk:
     gang: GangView
     pods: tuple[PodRecord, ...]
     amounts: Amounts
-    """Resources that the queue is charged for these pods, int64 of shape (resources,)."""
+    """Resources that the gang's queue is charged for these pods, int64 of shape (resources,)."""
     moved: bool = False
     """True if all pods of the chunk have a new slot in the same scenario, so that the gang loses nothing."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scenario:
-    """Evictions that allow a gang to start.
+    """Evictions that would allow a gang to start.
 
-    With the evictions of all chunks, the gang gets `requested`, int64 of shape (resources,).
+    If all chunks are evicted, the gang gets the resources `requested`, int64 of shape (resources,).
     """
 
     gang: GangView
     requested: Amounts
     chunks: tuple[Chunk, ...]
-    """Chunks in the order in which the search chose them."""
+    """The evicted chunks, in the order in which the search chose them."""
 
     def only(self, chunks: Sequence[Chunk]) -> "Scenario":
-        """Return the scenario with only these chunks."""
+        """Return a copy of the scenario with only these chunks."""
         return replace(self, chunks=tuple(chunks))

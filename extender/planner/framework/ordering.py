@@ -1,10 +1,10 @@
-"""The order of gangs: the plugins' comparisons as sort keys, and the alternation between queues.
+"""The scheduling order of gangs: the plugins' comparisons as sort keys, and the alternation between queues.
 
 A plugin that returns a sort key (`Keyed`) is called once per gang instead of once per comparison. Plain comparison
 functions are wrapped as keys. The keys are compared in the order of the plugins, and the first difference decides.
 
 The heaps that yield gangs in scheduling order form a tree like the queues. Each placed gang changes the position of its
-queue and of the queues above. Only the queues with a changed position are sorted again, in O(log queues) per gang.
+queue and of the queues above. Only the queues whose position changes are sorted again, in O(log queues) per gang.
 Queues are compared by their best gangs. The algorithm follows KAI-Scheduler's job order by queue
 (actions/utils/job_order_by_queue.go).
 """
@@ -44,7 +44,7 @@ class Keyed:
 
 
 def by_key(key: Callable[[Any], Any]) -> Keyed:
-    """Return a comparison function by this key, smallest first."""
+    """Return a comparison function that compares by this key, the smallest key first."""
 
     def compare(left: Any, right: Any) -> int:
         mine, other = key(left), key(right)
@@ -65,7 +65,7 @@ class Ordering:
         self._known: dict[str, Key] = {}
 
     def job(self, gang: GangView) -> Key:
-        """Return the sort key of a gang within its queue: the plugins' keys, then the surplus, then the age."""
+        """Return a gang's sort key within its queue: the plugins' keys, then members above the minimum, then age."""
         known = self._known.get(gang.key)
         if known is None:
             keys = [key(gang) for key in self._of_jobs]
@@ -98,14 +98,14 @@ class _Leaf:
         self._gangs = sorted(gangs, key=ordering.job)
         self._next = 0
         self._back: list[tuple[Key, GangView]] = []
-        """A heap of gangs that have received a pod and want more pods; gangs with equal keys keep their order of
+        """A heap of gangs that have received a slot and want more slots; gangs with equal keys keep their order of
         arrival."""
         self._again = again
         self.head: GangView | None = None
         self._take_first()
 
     def advance(self) -> None:
-        """Advance to the next gang; a gang that wants more pods is put back into the heap."""
+        """Advance to the next gang; a gang that wants more slots is put back into the heap."""
         if self.head is not None and self._again(self.head):
             heapq.heappush(self._back, (self._ordering.job_again(self.head), self.head))
         self._take_first()
@@ -133,7 +133,7 @@ class _Branch:
         self._heap: list[tuple[Key, int, _Leaf | _Branch]] = []
 
     def settle(self) -> None:
-        """Sort all gangs and queues in this queue, recursively."""
+        """Sort all gangs and child queues of this queue, recursively."""
         self._mixed = any(child.queue == self.queue for child in self.below)
         for child in self.below:
             if isinstance(child, _Branch):
@@ -166,7 +166,7 @@ class _Branch:
 def scheduling_order(
     gangs: Iterable[GangView], parents: Mapping[str, str], ordering: Ordering, again: Again = lambda _: False
 ) -> Iterator[GangView]:
-    """Yield the best gang of the best queue, sort again, and repeat.
+    """Yield the first gang of the first queue, sort again, and repeat.
 
     A gang is yielded again if `again` returns True for it.
     """

@@ -1,4 +1,4 @@
-"""Plugins and actions by name, from Muster and from the entry points of installed packages."""
+"""Registry of plugins and actions by name, from Muster and from the entry points of installed packages."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -29,7 +29,7 @@ class PlannerPlugin(Protocol):
         """Read the snapshot and register hooks; called in every cycle, before any action."""
 
     def on_session_close(self, session: Session) -> None:
-        """Store what the next cycle needs, and drop the session."""
+        """Store the data that the next cycle needs, and drop the session."""
 
 
 class Action(Protocol):
@@ -40,11 +40,11 @@ class Action(Protocol):
         """The action's name in configurations."""
 
     def execute(self, session: Session) -> None:
-        """Make decisions about the session's snapshot, which includes the changes by earlier actions."""
+        """Make decisions about the session's snapshot, which includes the changes that earlier actions made."""
 
 
 class OwnArgument(NamedTuple):
-    """Documentation of an argument that exists only in Muster, for the list `OWN_ARGUMENTS` of a plugin class."""
+    """Documentation of a plugin's argument that exists only in Muster, for `OWN_ARGUMENTS` of the plugin's class."""
 
     default: str
     means: str
@@ -64,12 +64,12 @@ class Registry:
         self.plugins: dict[str, PluginBuilder] = dict(plugins) | (_installed(PLUGIN_GROUP) if installed else {})
         self.actions: dict[str, ActionBuilder] = dict(actions) | (_installed(ACTION_GROUP) if installed else {})
         self._fitting: set[str] = set()
-        """Names of plugins whose functions have been checked to match their hooks' Protocols."""
+        """Names of plugins whose functions have been found to match the Protocols of their hooks."""
 
     def plugin(self, name: str, arguments: Mapping[str, Any]) -> PlannerPlugin:
         """Build a known plugin.
 
-        Raises ValueError for an invalid argument, or for a function that does not fit its hook.
+        Raises ValueError for an invalid argument, or for a function that does not match its hook's Protocol.
         """
         build = self.plugins[name]
         if name not in self._fitting:
@@ -104,7 +104,7 @@ def misfits(plugin: PlannerPlugin) -> Iterator[str]:
     """Yield a sentence for each function of a plugin that cannot be called like its hook's Protocol.
 
     The check calls the plugin with an empty cluster; afterwards, the plugin must not be used. Functions without a
-    signature, or registered only for other clusters, are not checked.
+    signature are not checked, nor are functions that the plugin registers only for some clusters.
     """
     session = Session(CycleInputs(snapshot=take_snapshot(PlannerState()), now=0.0))
     with suppress(Exception):  # the first cycle reports this defect of the plugin
@@ -128,7 +128,7 @@ def call_of(protocol: Any) -> Signature:
 
 
 def shape_of(found: Signature) -> str:
-    """Return the names of a function's parameters, as `(gang, victim)`."""
+    """Return the names of a function's parameters as text, such as `(gang, victim)`."""
     bare = (each.replace(annotation=Parameter.empty, default=Parameter.empty) for each in found.parameters.values())
     return f"({', '.join(map(str, bare))})"
 
@@ -151,7 +151,7 @@ def refuse_arguments(plugin: str, arguments: Mapping[str, Any], valid: tuple[str
 
 
 def number(plugin: str, arguments: Mapping[str, Any], name: str, default: float) -> float:
-    """Return an argument as a number, which may be quoted. Raises ValueError for other arguments."""
+    """Return an argument as a number, which may be quoted. Raises ValueError if the argument is no number."""
     value = arguments.get(name, default)
     try:
         result = float("nan") if isinstance(value, bool) else float(value)
@@ -169,7 +169,7 @@ def duration_s(
     default_s: float,
     parse: Callable[[str], float] = parse_duration_s,
 ) -> float:
-    """Return an argument that is a duration in seconds. Raises ValueError for other arguments."""
+    """Return an argument that is a duration, in seconds. Raises ValueError if the argument is no duration."""
     if name not in arguments:
         return default_s
     try:

@@ -99,5 +99,5 @@ class Hook(Generic[F]):
 
     @property
     def call(self) -> F:
-        """All registered functions as one function, whose answers are combined by the hook's rule."""
+        """All registered functions as one function, which combines their answers by the hook's rule."""
         return cast("F", partial(self._rule, self.functions))

@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 
 class Session(FreeCapacity):
-    """One planning cycle for its plugins and actions."""
+    """One planning cycle, as its plugins and actions see it."""
 
     def __init__(self, inputs: CycleInputs) -> None:
         super().__init__(inputs.snapshot, inputs.causes)
@@ -54,19 +54,20 @@ class Session(FreeCapacity):
         self.enqueued: set[str] = set()
         """Keys of gangs that this cycle has admitted."""
         self.postponed: set[str] = set()
-        """Keys of waiting gangs that this cycle does not evaluate; their reports from earlier cycles remain valid."""
+        """Keys of waiting gangs that this cycle does not evaluate; the reasons reported in earlier cycles remain
+        valid."""
         self.evicted: set[str] = set()
-        """Keys of gangs that this cycle evicts entirely, and for which it therefore plans no nodes."""
+        """Keys of gangs that this cycle evicts entirely; the cycle plans no nodes for these gangs."""
         self.avoided = avoided_nodes(inputs.snapshot.gangs, inputs.now, inputs.snapshot.remembered)
-        """Maps a gang's key to the nodes that the gang avoids because they recently rejected one of its members."""
+        """Maps a gang's key to the nodes that the gang avoids, because a member has failed or been rejected there."""
         for key, nodes in inputs.avoided.items():
             self.avoided.setdefault(key, set()).update(nodes)
         self.provisioning_wanted = False
         """True if any gang uses ProvisioningRequests, so that the existing requests must be read."""
         self.unsure_nodes: set[str] = set()
-        """Nodes that have members of gangs but are unknown: they were deleted, or are now in another node pool."""
+        """Unknown nodes that have members of gangs: each node was deleted, or is now in another node pool."""
         self.failures: dict[str, str] = {}
-        """Maps the key of a gang to the error, for the log, that an action raised for the gang."""
+        """Maps the key of a gang to the error that an action raised for the gang; the error is logged."""
         self.cycle_reservations: CycleReservations | None = None
         """All reservations of the cycle; None until the action allocate has ended."""
         self.claims = ClaimUsers(inputs.snapshot)
@@ -76,11 +77,11 @@ class Session(FreeCapacity):
         self.failed_on = avoided_nodes(avoiding, inputs.now, inputs.snapshot.remembered, failures=1)
         """Maps a gang's key to its avoided nodes on which a member has failed."""
         self._node_codes: dict[tuple[bytes, int], Codes] = {}
-        """Cache of refusal codes by pod class and by the number of plugins called."""
+        """Cache of refusal codes by pod class and by the number of registered predicates."""
 
     @cached_property
     def away(self) -> Counter[SpareRunKey]:
-        """Spare slots in use: lent in a placement, or used by this cycle for other gangs or the owner's members."""
+        """Spare slots in use: lent in a placement, or used in this cycle by other gangs or by the owner."""
         return lent(
             loan for gang in self.snapshot.gangs if gang.placement is not None for loan in borrowed_spares_of(gang)
         )
@@ -101,12 +102,12 @@ class Session(FreeCapacity):
         return self.hooks.reservation_rules.call() or ReservationRules()
 
     def reserved_from(self, gang: GangView) -> LeftFree | None:
-        """Return the capacity that a gang must leave to the reservations of other gangs after `allocate`."""
+        """Return the capacity that a gang must leave free for other gangs' reservations; None during `allocate`."""
         return self.cycle_reservations.left_by(gang) if self.cycle_reservations is not None else None
 
     @property
     def reserved_rooms(self) -> Sequence[ReservedRoom]:
-        """All reserved capacity."""
+        """The capacity of all reservations in this cycle."""
         return self.cycle_reservations.rooms if self.cycle_reservations is not None else ()
 
     def ask(self, gang: GangView) -> Ask:
@@ -114,9 +115,9 @@ class Session(FreeCapacity):
         return self.inputs.asks.ask_of(gang, self.snapshot, self.hooks)
 
     def amounts(self, ask: Ask, members: Members | None = None) -> Amounts:
-        """Return the requests of these members (default: the members that the gang lacks for its minimum); read-only.
+        """Return the requests of these members, by default of those that the gang lacks for its minimum; read-only.
 
-        Devices of a shared claim count once, and not at all if the queue already uses the claim.
+        Devices of a shared claim count once, and do not count if the gang's queue already uses the claim.
         """
         if members is None:
             amounts, claims = ask.amounts, ask.claims
@@ -126,7 +127,7 @@ class Session(FreeCapacity):
         return amounts + amounts_of_claims(self.snapshot, new) if new else amounts
 
     def queue_refusal(self, ask: Ask, amounts: Amounts | None = None) -> QueueRefusal | None:
-        """Return a queue's refusal of these additional requests (default: of the gang's minimum), or None."""
+        """Return a queue's refusal of these additional requests, by default of the gang's minimum; None if accepted."""
         amounts = self.amounts(ask) if amounts is None else amounts
         over = self.hooks.is_job_over_queue_capacity.call(ask.gang, amounts)
         return over or self.hooks.is_non_preemptible_job_over_queue_quota.call(ask.gang, amounts)
@@ -134,8 +135,8 @@ class Session(FreeCapacity):
     def called(self, gang: GangView, reader: GangView | None = None) -> Reason | str:
         """Return the text by which a message refers to a gang: its name, or a general description.
 
-        The description is for readers who may not see the name. Readers of a dump may see all names. The owner of the
-        gang `reader` may see names in the namespace of `reader`.
+        Messages describe gangs whose names the user is not allowed to see. A message about a dump of a cluster may
+        contain all names. A message to the owner of the gang `reader` may contain names in the namespace of `reader`.
         """
         meta = gang.group.metadata
         if self.inputs.names_others:
@@ -145,7 +146,7 @@ class Session(FreeCapacity):
         return gang.workload if near else reasons.gangs.of_queue(queue=gang.queue)
 
     def forget(self) -> None:
-        """Drop the plugins' functions and the reservations, once a later cycle has replaced this cycle.
+        """Drop the plugins' functions and the reservations once a later cycle has replaced this cycle.
 
         The functions and reservations form a reference cycle with the session. Without `forget`, the session's copy of
         the cluster would stay in memory until the next garbage collection, which is rare.
@@ -164,7 +165,7 @@ class Session(FreeCapacity):
             self.decide(AdmitGang(gang))
 
     def withdraw(self, gang: GangView, *kinds: type[Decision]) -> None:
-        """Remove the decisions of these kinds about a gang, because a later action has made a better decision."""
+        """Remove decisions of these kinds about a gang, which a later action replaces by a better decision."""
         self.decisions = [each for each in self.decisions if not (isinstance(each, kinds) and each.gang is gang)]
 
     def gang(self, key: str) -> GangView | None:
@@ -172,7 +173,7 @@ class Session(FreeCapacity):
         return self._by_key.get(key)
 
     def decided(self, kind: type[D]) -> list[D]:
-        """Return the decisions of one kind, in order."""
+        """Return the decisions of one kind, in the order in which they were made."""
         return [decision for decision in self.decisions if isinstance(decision, kind)]
 
     def attempt(self, gang: GangView, do: Callable[["Session", GangView], T]) -> T | None:
@@ -196,7 +197,7 @@ class Session(FreeCapacity):
     # -- results of hooks for actions -----------------------------------------------------------------------
 
     def ordered_gangs(self, gangs: list[GangView]) -> list[GangView]:
-        """Return gangs in scheduling order, assuming that none of them is placed in the meantime."""
+        """Return gangs in the scheduling order that results if none of the gangs is placed in the meantime."""
         return list(self.in_order(gangs))
 
     def in_order(
@@ -210,14 +211,14 @@ class Session(FreeCapacity):
         return scheduling_order(gangs, parents_of(self.snapshot.queues), self._ordering(surplus), again)
 
     def in_job_order(self, gangs: list[GangView]) -> list[GangView]:
-        """Return gangs in their order within a queue."""
+        """Return gangs in the order that applies within a queue."""
         return sorted(gangs, key=self._ordering().job)
 
     def _ordering(self, surplus: Surplus = lambda _: 0) -> Ordering:
         return Ordering(self.hooks.queue_order.functions, self.hooks.job_order.functions, surplus)
 
     def ordered_pod_sets(self, gang: GangView, given: Mapping[str, int] = MappingProxyType({})) -> list[PodSetView]:
-        """Return a gang's pod sets in the plugins' order, else by ascending number of slots in `given`."""
+        """Return a gang's pod sets in the plugins' order, or else by ascending number of slots in `given`."""
         fewest = sorted(gang.pod_sets, key=lambda pod_set: given.get(pod_set.name, 0))
         return sorted(fewest, key=cmp_to_key(self.hooks.pod_set_order.call))
 

@@ -1,4 +1,4 @@
-"""Counts of the causes that prevent a pod set of a gang from fitting, as input for `reasons.shortages`."""
+"""Counts of the causes why a pod set of a gang does not fit, as input for the messages in `reasons.shortages`."""
 
 from collections.abc import Mapping, Sequence
 
@@ -19,9 +19,9 @@ from muster.api.muster.reason import Reason
 from muster.resources.vector import GPU, PODS
 
 EXAMPLES = 3
-"""Maximum number of nodes that a message names for each cause."""
+"""Maximum number of nodes that a message names as examples of each cause."""
 LEVELS = 2
-"""Maximum number of distinct values of free capacity in a message about nodes on which the pods nearly fit."""
+"""Maximum number of distinct free amounts in a message about nodes on which the pods nearly fit."""
 _NO_POD = reasons.cause.scarce(PODS)
 
 
@@ -29,9 +29,9 @@ def shortage(
     session: Session, gang: GangView | None, pod_set: PodSetView, wanted: int, placed: int, *,
     kind: Wanted = "together", cls: PodClass | None = None, full: Codes | None = None,
 ) -> Shortage:  # fmt: skip
-    """Count the causes why not all `wanted` pods of this set fit; kind `ever` means not even in the empty cluster.
+    """Count the causes why not all `wanted` pods of a set fit; kind `ever` means that the cluster is taken as empty.
 
-    `cls` is the class of the pods that do not fit, if the set has pods of several classes. `full` has the codes of
+    `cls` is the class of the pods that do not fit, if the set has pods of several classes. `full` contains the codes of
     `closed_nodes`, for nodes that can take a first pod but no further pods.
     """
     cls, order = cls or pod_set.cls, session.snapshot.order
@@ -62,9 +62,9 @@ def together(
     session: Session, gang: GangView, pod_sets: Sequence[PodSetView], slots: Mapping[str, Sequence[int]],
     pod_set: PodSetView, placed: int, *, cls: PodClass | None, full: Codes | None,
 ) -> Shortage:  # fmt: skip
-    """Return the shortage of pod sets that must start together; `pod_set` is the first of them that does not fit.
+    """Return the shortage of pod sets that must start together; `pod_set` is the first pod set that does not fit.
 
-    Later pod sets of the same shape are counted together with this pod set; other later pod sets are only named.
+    Pod sets of the same pod class are counted together with `pod_set`; other later pod sets are only named.
     """
     same = {each.name for each in pod_sets if each is pod_set or each.cls is cls}
     before = [each.name for each in pod_sets[: pod_sets.index(pod_set)]]
@@ -80,7 +80,7 @@ def together(
 def near(
     session: Session, gang: GangView, slots: Mapping[str, Sequence[int]], closest: Closest, *, ever: bool = False
 ) -> Shortage:
-    """Return the shortage in the closest domain, for a gang that fits in no domain of the topology it requires."""
+    """Return the shortage in the closest domain, for a gang that fits into no domain of the required topology."""
     known = [each for each in gang.pod_sets if slots.get(each.name)]
     pod_set = next((each for each in known if closest.part.startswith(each.name)), known[0])
     wanted = sum(map(len, slots.values()))
@@ -99,7 +99,7 @@ def lost(session: Session, gang: GangView, pod_set: PodSetView, slots: Mapping[s
 
 
 def closed_nodes(session: Session, gang: GangView, cls: PodClass) -> Codes:
-    """Return, by node, the code of the rule that excludes another pod besides those placed in the trial."""
+    """Return, for each node, the code of the rule that excludes one more pod than the trial has placed there."""
     codes, position = session.codes(cls, gang), session.snapshot.axis.get(PODS)
     if position is None:
         return codes
@@ -107,7 +107,7 @@ def closed_nodes(session: Session, gang: GangView, cls: PodClass) -> Codes:
 
 
 def _refused(session: Session, gang: GangView | None, cls: PodClass, wanted: int) -> Codes:
-    """Return the refusal code of each node.
+    """Return the code of the cause why each node refuses the pods; 0 for other nodes.
 
     If a plugin or a claim rejects the pods on every node, all nodes have the same code.
     """
@@ -119,7 +119,7 @@ def _refused(session: Session, gang: GangView | None, cls: PodClass, wanted: int
 
 
 def _causes(session: Session, codes: Codes, capacities: Amounts) -> tuple[Cause, ...]:
-    """Return the causes; `codes` and `capacities` are in the order of the nodes' names."""
+    """Return the causes with their numbers of nodes; `codes` and `capacities` are in the order of node names."""
     found: dict[str, Cause] = {}
     for code in np.unique(codes[codes != 0]):
         places = np.flatnonzero(codes == code)
@@ -147,7 +147,7 @@ def _scarcest(session: Session, cls: PodClass, scarce: Codes) -> str:
 
 
 def _also(session: Session, cls: PodClass, first: str, free: Amounts, columns: Amounts) -> tuple[tuple[str, int], ...]:
-    """Return the other resources that these nodes lack, each with the number of nodes."""
+    """Return the resources other than `first` that these nodes lack, each with the number of nodes that lack it."""
     axis = session.snapshot.axis
     lacking = (
         (name, int(np.count_nonzero(free[axis[name], columns] < amount)))

@@ -1,4 +1,4 @@
-"""The copy of the cluster on which one cycle plans."""
+"""The copy of the cluster's state on which one cycle plans."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -32,34 +32,34 @@ from muster.volcano.access import NamespaceObstacle
 
 @dataclass(slots=True)
 class Snapshot:
-    """The arrays of the copy, which a cycle may change, and shared objects, which are read-only.
+    """The copy's arrays, which a cycle may change, and shared objects, which are read-only.
 
-    Watches do not change a snapshot.
+    Watch events do not change a snapshot.
     """
 
     gangs: list[GangView]
     excluded: list[GangView]
     """Gangs that cannot be evaluated, each with the reason; actions skip these gangs."""
     pool: str
-    """The planned node pool; all fields below contain only this pool."""
+    """The node pool that this cycle plans; nodes and gangs of other pools are not in the snapshot."""
     queues: dict[str, Queue]
     barred: dict[str, NamespaceObstacle | None]
     """Maps a gang whose queue excludes its namespace to the reason; None if the namespace is being deleted. No nodes
-    are planned for the gangs in this map."""
+    are planned for barred gangs."""
     quotas: dict[str, list[ResourceQuota]]
     """Maps a namespace to its ResourceQuotas; namespaces without ResourceQuotas are omitted."""
     disruption_budgets: list[PodDisruptionBudget]
     leaving: dict[str, PodRecord]
-    """Pods, by UID, that are being deleted and still use a node; searches for victims add the pods that they choose."""
+    """Pods, by UID, that are being deleted and still use a node; searches for victims add the chosen victims."""
     awaited: dict[str, PodRecord]
-    """Pods on nodes, by UID, that a placement names as its victims and that are not being deleted yet."""
+    """Pods on nodes, by UID, that a placement lists as victims and that are not being deleted yet."""
     reported: dict[str, PodRecord]
     """Members of gangs, by UID, that have an eviction notice and are still running."""
     nodes: list[Node | None]
     faults: dict[str, Fault]
     """Maps a node to its fault; healthy nodes are omitted."""
     failed: dict[str, dict[str, PodRecord]]
-    """Maps a gang and a node to a member that has failed on the node and whose failure has not been counted yet."""
+    """Maps a gang and a node to a member that has failed on the node, if the failure has not been counted yet."""
     remembered: dict[str, tuple[AvoidedNode, ...]]
     """Maps a gang to nodes on which its members have failed, possibly with an earlier PodGroup of the same name."""
     order: Amounts
@@ -68,13 +68,13 @@ class Snapshot:
     """Generation in which each node last changed, int64 of shape (nodes,)."""
     generation: int
     version: int
-    """Version of the arrays, equal only for equal arrays."""
+    """Version of the snapshot's arrays; equal versions mean equal arrays."""
     allocatable: Amounts
     free: Amounts
-    """Capacity that no ledger entry takes, int64 of shape (resources, nodes)."""
+    """Capacity of each node that no ledger entry takes, int64 of shape (resources, nodes)."""
     chargeable: Amounts
-    """Maximum that a queue is charged for one pod: the node's allocatable resources, or more if the node has offered
-    more before."""
+    """For each node, the most that a queue is charged for one pod there: the largest allocatable amounts that the node
+    has offered."""
     axis: dict[str, int]
     """Maps a resource to its row in the arrays; resources that no node offers are omitted."""
     index: dict[str, int]
@@ -86,51 +86,51 @@ class Snapshot:
     """Number of pods with each mark per node, int32 of shape (nodes,); marks without pods are omitted."""
     volumes: Volumes
     exclusive_claims: dict[str, int]
-    """Maps a claim that only one pod at a time may use to the number of pods that use it."""
+    """Maps a volume claim that only one pod at a time may use to the number of pods that use the claim."""
     hyper_nodes: dict[str, HyperNode]
     hyper_nodes_version: int
-    """Version of the HyperNodes, equal only for equal specs."""
+    """Version of the HyperNodes; equal versions mean equal specs."""
     topologies: dict[str, tuple[str, ...]]
     """Maps the name of a Kueue Topology to the label keys of its levels, outermost first."""
     shared_claims: dict[str, dict[str, int]]
-    """Maps a shared device claim that has no devices yet to the number of pods on each node that use it."""
+    """Maps a shared device claim without devices and a node to the number of pods on the node that use the claim."""
     claim_users: dict[str, int]
-    """Maps a device claim that pods name to the number of pods that use it; claims without users are omitted."""
+    """Maps a device claim that pods name to the number of pods that use the claim; claims without users are omitted."""
     claim_queues: dict[str, dict[str, int]]
     """Maps a claim and a queue to the number of the queue's pods that use the claim. The devices of a claim count once
     in each queue."""
     claim_nodes: dict[str, str]
-    """Maps a claim that has devices to the node of these devices."""
+    """Maps a claim that has devices to the node on which the devices are."""
     left_claims: frozenset[str]
-    """Claims that no bound pod names any more; kube-controller-manager will soon deallocate their devices."""
+    """Device claims that no bound pod names any more; kube-controller-manager will soon deallocate their devices."""
     claimed_resources: frozenset[str]
-    """Resources that represent devices of a class; nodes need not have them in their status."""
+    """Resources that represent devices of a class; nodes need not have these resources in their status."""
     left_namespaces: frozenset[str]
     """Namespaces whose new pods Muster no longer schedules, because the queue label was removed from them."""
     queue_use: dict[str, Use]
-    """Maps a queue to the resources of its own pods and placed slots, not including child queues."""
+    """Maps a queue to the resources of its own pods and placed slots, without those of child queues."""
     queue_asked: dict[str, dict[str, int]]
     """Maps a queue to the requests of its waiting pods that belong to no gang."""
     gang_use: dict[str, Use]
     """Maps a gang to the resources of its pods and placed slots."""
     left_behind: Mapping[str, str]
-    """Maps a gang whose PodGroup was deleted but which still holds resources to its queue."""
+    """Maps a gang to its queue, for gangs that still hold resources although their PodGroup was deleted."""
     limited: LimitedUse
     """Limits of queues, and the usage that counts against these limits; trials change a copy."""
     gpu_use: dict[tuple[str, str], int]
     """Thousandths of nvidia.com/gpu in use by queue and node, including pods that are being deleted."""
     devices: Devices
-    """GPUs that pods share; a trial changes this field in the same way as `free`."""
+    """GPUs that pods share; a trial changes `devices` in the same way as `free`."""
     ending: tuple[PodRecord, ...]
-    """Bound pods without a gang whose expected runtime is declared."""
+    """Bound pods that have no gang but declare an expected runtime."""
     _rows: dict[bytes, Amounts] = field(default_factory=dict)
     _guards: Guards | None = None
 
     @property
     def guards(self) -> Guards:
-        """The disruption budgets, by the pods that they protect.
+        """The disruption budgets, keyed by the pods that they protect.
 
-        The map is computed on first use, so that events need not wait.
+        The mapping is computed on first use, so that watch events need not wait while the snapshot is taken.
         """
         if self._guards is None:
             self._guards = Guards(self.disruption_budgets)
@@ -142,29 +142,29 @@ class Snapshot:
         return sum(self.placed.values())
 
     def used_by(self, gang: GangView) -> Amounts:
-        """Return the resources of a gang's pods and placed slots without leaving pods, int64 of shape (resources,)."""
+        """Return the resources of a gang's placed slots and staying pods, int64 of shape (resources,)."""
         use = self.gang_use.get(gang.key)
         return sum_along(self.axis, self.free.shape[0], use.staying if use is not None else {})
 
     def charged_on(self, cls: PodClass, column: int) -> Amounts:
-        """Return the resources charged to a queue for a pod of this class on the node (see `NodeTable.charged`)."""
+        """Return what a queue is charged for a pod of this class on this node (see `NodeTable.charged`)."""
         return np.minimum(self.row_on(cls, column), self.chargeable[:, column])
 
     def one_by_one(self, cls: PodClass) -> bool:
-        """Return True if a pod of this class, once placed, limits the next pods on other nodes, too."""
+        """Return True if a placed pod of this class also affects which other nodes the next pod may use."""
         return cls.dynamic or bool(cls.needs.shared) or any(claim.key in self.exclusive_claims for claim in cls.claims)
 
     def name(self, column: int) -> str:
-        """Return the name of the node in a column."""
+        """Return the name of the node with this column of the arrays; empty if the column has no node."""
         node = self.nodes[column]
         return node.metadata.name if node else ""
 
     def vector(self, amounts: Amounts | NDArray[np.float64] | None) -> Vector:
-        """Return an array along the axis as amounts by resource, without zeros; None gives an empty result."""
+        """Return an array along the resource axis as amounts by resource, without zeros; empty for None."""
         return {} if amounts is None else {name: int(amounts[row]) for name, row in self.axis.items() if amounts[row]}
 
     def members_of(self, gang: GangView) -> dict[str, dict[int, int]]:
-        """Return the columns of the gang's members on known nodes, by pod set and rank."""
+        """Return a mapping from pod set and rank to the member's column, for members on known nodes."""
         return {
             pod_set.name: {rank: self.index[node] for rank, node in pod_set.taken.items() if node in self.index}
             for pod_set in gang.pod_sets
@@ -175,7 +175,7 @@ class Snapshot:
         return [self.index[name] for name in names if name in self.index]
 
     def row_of(self, cls: PodClass) -> Amounts:
-        """Return the requests of one pod of this class along the axis, int64 of shape (resources,); read-only.
+        """Return the requests of one pod of this class, int64 of shape (resources,); read-only.
 
         For a pod that requests GPU memory, the largest possible GPU fraction is used, because the node is not known.
         """
@@ -185,14 +185,14 @@ class Snapshot:
         return row
 
     def row_on(self, cls: PodClass, column: int) -> Amounts:
-        """Return the requests of one pod of this class on the node in a column."""
+        """Return the requests of one pod of this class on this node, int64 of shape (resources,)."""
         by_memory = cls.gpu is not None and cls.gpu.memory
         return self._row(taken_on(cls, self.devices, column)) if by_memory else self.row_of(cls)
 
     def _most_taken(self, cls: PodClass) -> Vector:
-        """Return the requests on the node whose GPUs have the least memory.
+        """Return the requests of one pod of this class on the node whose GPUs have the least memory.
 
-        Without GPU memory, the requests are the same on all nodes.
+        A pod that requests no GPU memory has the same requests on all nodes.
         """
         if cls.gpu is None or not cls.gpu.memory:
             return cls.requests
@@ -205,7 +205,7 @@ class Snapshot:
         return row
 
     def unknown_resource(self, cls: PodClass) -> str:
-        """Return the first requested resource that no node offers; empty if there is none."""
+        """Return the first requested resource that no node offers; empty if nodes offer all resources."""
         return next((name for name, amount in cls.requests.items() if amount > 0 and name not in self.axis), "")
 
 
@@ -221,7 +221,7 @@ def _awaited(state: PlannerState, gangs: Iterable[GangView]) -> dict[str, PodRec
 
 
 def take_snapshot(state: PlannerState) -> Snapshot:
-    """Copy the state after refreshing all gangs; runs on the thread that changes the state."""
+    """Refresh all gangs and return a copy of the state; call this on the thread that changes the state."""
     table, ledger = state.nodes, state.ledger
     state.refresh()  # before copying the arrays, because the refresh opens and closes entries of placed slots
     gangs = state.gangs()
@@ -276,9 +276,9 @@ def take_snapshot(state: PlannerState) -> Snapshot:
 
 
 def barred_gangs(state: PlannerState, gangs: Iterable[GangView]) -> dict[str, NamespaceObstacle | None]:
-    """Return the gangs that wait in a queue that excludes their namespace, each with the reason.
+    """Return the waiting gangs whose queue excludes their namespace, each with the reason.
 
-    The reason is None if the namespace is being deleted, so that the API server accepts no placement in it.
+    The reason is None if the namespace is being deleted, because the API server then accepts no placement there.
     """
     ending = state.access.ending
     if not state.access.restricted and not ending:
@@ -302,6 +302,6 @@ def barred_gangs(state: PlannerState, gangs: Iterable[GangView]) -> dict[str, Na
 def _admitted_before(gang: GangView) -> bool:
     """Return True for a gang that Muster has already placed with this PodGroup, and that may keep its pods and grow.
 
-    Bound members do not prove an earlier placement, because the creator of a pod can set its node name.
+    Bound members do not prove an earlier placement, because the creator of a pod can set the pod's node name.
     """
     return gang.active or (gang.phase is not GangPhase.WAITING and once_whole(gang.placement))

@@ -1,12 +1,12 @@
 """A log of tentative allocations and evictions, which can be rolled back entirely.
 
-A trial changes the session's own arrays, so that free capacity, predicates and scores take the tentative members into
-account. The log contains all data that is needed to undo the changes. All amounts are integers, so a rollback restores
-the arrays exactly. The cost of a trial depends only on the number of its changes. Plugins that count pods by node are
-notified of each step and of its rollback. During a trial, the capacity of its victims counts as free; no pod is evicted
-before the trial is committed.
+A trial changes the session's own arrays, so that free capacity, predicates and scores take tentative members into
+account. The log of a statement contains all data that is needed to undo the changes. All amounts are integers, so a
+rollback restores the arrays exactly. The cost of a trial depends only on the number of its changes. Plugins that count
+pods by node are notified of each step of a trial and of its rollback. During a trial, the capacity of its victims
+counts as free; no pod is evicted before the trial is committed.
 
-The class follows KAI-Scheduler's Statement (framework/statement.go), but `commit` only returns the log.
+The class `Statement` follows KAI-Scheduler's Statement (framework/statement.go), but its `commit` only returns the log.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -46,7 +46,7 @@ class Statement:
     ) -> None:
         """Give members slots on several nodes.
 
-        `columns` lists each node once, and `slots` has the ranks for each node.
+        `columns` lists each node once, and `slots` contains the ranks for each node.
         """
         if cls.gpu is not None:  # GPUs are chosen for each pod separately
             for ranks, column in zip(slots, columns.tolist(), strict=True):
@@ -59,20 +59,20 @@ class Statement:
             self._note(Operation(gang, pod_set, ranks, column, row, cls))
 
     def repeat(self, operations: Iterable[Operation]) -> None:
-        """Repeat the allocations of another statement on the same GPUs, even without free capacity."""
+        """Repeat the allocations of another statement on the same nodes and GPUs, even without free capacity."""
         for operation in operations:
             self._take(operation)
             self._note(operation)
 
     def _note(self, operation: Operation) -> None:
-        """Log an allocation whose capacity has been taken."""
+        """Add an allocation whose capacity has been taken to the log."""
         self._slots += operation.size
         self._log.append(operation)
         self._count_operation(operation, 1)
         self._session.hooks.allocated.call(operation)
 
     def _take(self, entry: Operation | Eviction, sign: int = 1) -> None:
-        """Take the resources and GPU fractions of an entry's pods from its node; with sign -1, return them."""
+        """Take the resources and GPU fractions of an entry's pods from the node; with sign -1, return them."""
         snapshot, share = self._session.snapshot, entry.cls.gpu
         snapshot.free[:, entry.column] -= sign * entry.amount
         if share is not None:
@@ -127,7 +127,7 @@ class Statement:
 
     @property
     def operations(self) -> tuple[Operation, ...]:
-        """The allocations, in order."""
+        """The allocations of the statement, in order."""
         return self.operations_since(0)
 
     def operations_since(self, checkpoint: int) -> tuple[Operation, ...]:
@@ -136,7 +136,7 @@ class Statement:
 
     @property
     def evictions(self) -> tuple[Eviction, ...]:
-        """The evictions, in order."""
+        """The evictions of the statement, in order."""
         return tuple(entry for entry in self._log if isinstance(entry, Eviction))
 
     def checkpoint(self) -> int:
@@ -144,7 +144,7 @@ class Statement:
         return len(self._log)
 
     def rollback(self, checkpoint: int) -> None:
-        """Undo all changes since the checkpoint, latest first."""
+        """Undo all changes since the checkpoint, the latest change first."""
         while len(self._log) > checkpoint:
             self._undo(self._log.pop())
 
@@ -160,12 +160,15 @@ class Statement:
             self._session.hooks.deallocated.call(entry)
 
     def _count_operation(self, entry: Operation | Eviction, sign: int) -> None:
-        """Count users of claims without a hook, because few pods name claims and a hook would slow down every step."""
+        """Count an operation's users of claims, without a hook.
+
+        Few pods name claims, and a hook would slow down every step.
+        """
         if entry.cls.needs.named:
             self._session.claims.count(entry, sign)
 
     def keep(self, pods: Iterable[PodRecord]) -> None:
-        """Undo the evictions of these pods, which were logged separately. Earlier checkpoints become invalid."""
+        """Undo the evictions of these pods, each of which has its own log entry. Earlier checkpoints become invalid."""
         uids = {pod.uid for pod in pods}
         back = [entry for entry in self.evictions if entry.pods and entry.pods[0].uid in uids]
         gone = set(map(id, back))
@@ -174,7 +177,7 @@ class Statement:
             self._undo(entry)
 
     def discard(self) -> None:
-        """Undo all changes."""
+        """Undo all changes of the statement."""
         self.rollback(0)
 
     def commit(self) -> list[Operation]:
@@ -183,7 +186,7 @@ class Statement:
         return operations
 
     def commit_victims(self) -> list[Operation]:
-        """Make all changes permanent, but take the capacity of evicted pods again, because these pods still exist.
+        """Make all changes permanent, but count the capacity of evicted pods as used, because the pods still exist.
 
         Plugins no longer count the evicted pods.
         """
@@ -206,7 +209,7 @@ def undone(statement: Statement) -> Iterator[None]:
 
 @contextmanager
 def counted_free(session: Session, amounts: Sequence[tuple[int, Amounts]]) -> Iterator[None]:
-    """Within the `with` block, count these amounts as free in their columns; negative amounts count as in use."""
+    """Within the `with` block, count these amounts as free on their nodes; negative amounts count as used."""
     free = session.snapshot.free
     for column, row in amounts:
         free[:, column] += row

@@ -2,11 +2,10 @@
 
 The plugins do no I/O and read no clock. A plugin reads the session's snapshot, and keeps only caches from cycle to
 cycle. The plugins import the framework and the state. The plugins must import neither actions nor code that serves
-requests or writes to the API server. Readers of the code start with `order`, which has the simplest plugins.
-`predicates`, `interpodaffinity` and `dynamicresources` filter nodes; `scores`, `nodeorder` and `fragmentation` score
-nodes. `topology` (with `domains`) keeps pods together, `proportion` divides capacity among queues, and `admission`
-admits gangs. `protection` protects gangs from evictions, and `pages` serves the snapshot and the scheduling order over
-HTTP.
+requests or writes to the API server. Start reading at `order`, which has the simplest plugins. `predicates`,
+`interpodaffinity` and `dynamicresources` filter nodes; `scores`, `nodeorder` and `fragmentation` score nodes.
+`topology` (with `domains`) keeps pods together, `proportion` divides capacity among queues, and `admission` admits
+gangs. `protection` protects gangs from evictions, and `pages` serves the snapshot and the scheduling order over HTTP.
 """
 
 from extender.planner.framework.registry import PluginBuilder

@@ -33,17 +33,17 @@ MOST_KNOWN = 16_384
 
 
 class UnusedMinResources:
-    """The part of a gang's minResources that its pods do not use; cached until the PodGroup changes."""
+    """The part of a gang's minResources that the gang's pods do not use; cached until the PodGroup changes."""
 
     def __init__(self) -> None:
         self._axis: dict[str, int] | None = None
         self._known: LRUCache[tuple[str, str], Amounts] = LRUCache(MOST_KNOWN)
-        """Maps the UID and version of a PodGroup to its minResources."""
+        """Maps the UID and version of a PodGroup to its minResources as an array."""
 
     def unused_by(self, snapshot: Snapshot, gang: GangView) -> Amounts:
         """Return the unused part of a gang's minResources, int64 of shape (resources,), read-only.
 
-        The result is 0 for a gang with placed slots, or with pods that have scheduling gates other than Muster's.
+        The result is 0 for a gang with placed slots, or with pods that have scheduling gates of other controllers.
         """
         whole = self._whole(snapshot, gang)
         if gang.active or gang.gated_by_others:
@@ -64,9 +64,9 @@ class UnusedMinResources:
 
 
 class Overcommit(PlainPlugin):
-    """Admission of gangs as long as all admitted gangs together fit into a multiple of the nodes' unused resources.
+    """Admission of gangs as long as all admitted gangs together need at most a multiple of the nodes' unused resources.
 
-    The multiple is 1.2 by default and, as in Volcano, for configured factors below 1. Only resources that the gang
+    The factor is 1.2 by default and, as in Volcano, if the configured factor is below 1. Only resources that the gang
     needs are compared. The resources of pods on nodes count only once, as used resources. Gangs that may be evicted for
     the new gang are not counted.
     """
@@ -79,13 +79,13 @@ class Overcommit(PlainPlugin):
         self._factor = factor if factor >= 1 else DEFAULT_FACTOR
         self._needs = UnusedMinResources()
         self._admitted: Amounts | None = None
-        """Requests of admitted gangs; None until the first vote of the cycle."""
+        """Requests of the gangs that have been admitted; None until the first vote of the cycle."""
         self._victims: dict[tuple[str, int, bool], Amounts] = {}
         """Maps a gang's queue, priority and preemption policy to the resources of its possible victims in this
         cycle."""
 
     def on_session_open(self, session: Session) -> None:
-        """Register the vote, and count the gangs that are admitted during the cycle."""
+        """Register the vote on admission, and count the gangs that are admitted during the cycle."""
         self._admitted = None
         self._victims.clear()
         session.hooks.job_enqueueable.add(lambda gang: self._vote(session, gang))
@@ -115,7 +115,7 @@ class Overcommit(PlainPlugin):
         return EnqueueVote(admit=False, reason=reasons.queues.OVERCOMMITTED, message=message)
 
     def _evictable(self, session: Session, gang: GangView) -> Amounts:
-        """Return the resources that actions could free for this gang by evictions, int64 of shape (resources,)."""
+        """Return the resources that evictions could free for this gang, int64 of shape (resources,)."""
         key = gang.queue, gang.priority, gang.preempts
         if key not in self._victims:
             queues = session.snapshot.queues
@@ -134,7 +134,8 @@ class Sla(PlainPlugin):
     """Order of gangs by the end of their maximum waiting time, earliest first; gangs without a maximum come last.
 
     The maximum waiting time starts when the PodGroup is created. The PodGroup's annotation or else the plugin's
-    argument sets the maximum; an invalid value is ignored. An overdue gang is admitted without calling later plugins.
+    argument sets the maximum waiting time; an invalid value is ignored. An overdue gang is admitted without calling
+    later plugins.
     """
 
     name = "sla"
@@ -145,7 +146,7 @@ class Sla(PlainPlugin):
         self._waiting_s = duration_s(self.name, arguments, WAITING_TIME, 0.0) if given else None
 
     def on_session_open(self, session: Session) -> None:
-        """Register the order and the vote."""
+        """Register the order of gangs and the vote on admission."""
         session.hooks.job_order.add(by_key(self._deadline))
         session.hooks.job_enqueueable.add(lambda gang: ADMITTED if session.now >= self._deadline(gang) else None)
 
@@ -167,12 +168,12 @@ class Sla(PlainPlugin):
 
 
 class Drf(PlainPlugin):
-    """Order of gangs of one queue by dominant share: the largest share of any resource that a gang uses."""
+    """Order of the gangs of one queue by dominant share: the largest fraction of any resource that a gang uses."""
 
     name = "drf"
 
     def on_session_open(self, session: Session) -> None:
-        """Register the order, which includes placements of this cycle."""
+        """Register the order of gangs; placements of this cycle count as usage."""
         totals = np.maximum(session.snapshot.allocatable.sum(axis=1), 1)
         given: defaultdict[str, Amounts] = defaultdict(lambda: np.zeros(len(totals), dtype=np.int64))
 
@@ -192,9 +193,9 @@ _REQUESTS = "requests."
 
 
 class QuotaRoom(PlainPlugin):
-    """Admission of gangs only if the ResourceQuotas of their namespace have capacity for their minimum.
+    """Admission of gangs only if the ResourceQuotas of their namespace permit their minimum.
 
-    Without the check, the API server may reject some of a gang's pods, for which the other pods would then wait. The
+    Without the plugin, the API server may reject some of a gang's pods, and the other pods would wait for them. The
     minimums of admitted gangs whose pods do not exist yet are counted, too. Quotas with scopes, or with amounts that
     cannot be parsed, are enforced only by the API server.
     """
@@ -202,7 +203,7 @@ class QuotaRoom(PlainPlugin):
     name = "resourcequota"
 
     def on_session_open(self, session: Session) -> None:
-        """Register the vote, and count the gangs that are admitted during the cycle."""
+        """Register the vote on admission, and count the gangs that are admitted during the cycle."""
         admitted: dict[str, Counter[str]] = defaultdict(Counter)
 
         def count(gang: GangView) -> None:
@@ -228,7 +229,7 @@ def _vote(session: Session, gang: GangView, admitted: Counter[str]) -> EnqueueVo
 
 
 def _lacking(quota: ResourceQuota, wanted: Vector, admitted: Counter[str]) -> str:
-    """Return the quota's name of the first resource of which it has too little; empty if all suffice."""
+    """Return the quota's name for the first resource whose quota is too small; empty if the quota suffices."""
     if quota.scoped:
         return ""
     for key, limit in quota.status.hard.items():

@@ -1,4 +1,4 @@
-"""Demand of one part of a gang per pod class, the free capacity of domains for the part, and the closest domain."""
+"""Demand of one part of a gang per pod class, and the domain that comes closest to holding the part."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
@@ -20,18 +20,17 @@ from extender.planner.topology.tree import Geometry, Tree
 from muster.resources.topology import Nearness
 
 MOST_PER_NODE = 2**31
-"""Maximum number of pods counted on one node. The limit matters for pods without requests, because sums over all nodes
-must stay exact."""
+"""Maximum number of pods counted on one node. The limit keeps sums over all nodes exact for pods without requests."""
 
 
 @dataclass(slots=True)
 class Demand:
-    """The demand of all pods of one class in one part of a gang."""
+    """The demand of the pods of one class in one part of a gang."""
 
     cls: PodClass
     wanted: WantedPods
     inside: list[tuple[int, int]] = field(default_factory=list)
-    """The level and the number of pods of each inner part that needs a domain of its own."""
+    """Level and number of pods of each inner part that needs a domain of its own."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,7 +45,7 @@ class TopologyDemands:
     def demands_of(
         self, gang: GangView, part: SlotGroup, nodes: NodeSet, reach: LevelRange, *, ever: bool = False
     ) -> list[Demand]:
-        """Return a demand per pod class, sorted by the number of possible nodes; `ever` means in an empty cluster."""
+        """Return a part's demand per pod class, the scarcest capacity first; with `ever`, for an empty cluster."""
         classes: Counter[PodClass] = Counter()
         for pod_set in gang.pod_sets:
             if ranks := part.slots.get(pod_set.name):
@@ -77,8 +76,9 @@ class TopologyDemands:
     def _sliced(self, part: SlotGroup, reach: LevelRange) -> tuple[tuple[int, int], ...]:
         """Return the level and size of slices that must not be divided, in the part or in its only inner part.
 
-        The result is empty if the part has no slices, or if the part's own tree cannot keep all slices undivided.
-        Slices of such a part are placed one after the other, each in the tree that has the slice's level.
+        The result is empty if the part has no slices, or if the part's own tree cannot keep all slices undivided. If
+        the tree cannot keep slices undivided, they are placed one after the other, each in the tree that has the
+        slice's level.
         """
         while len(part.children) == 1 and not part.slices:
             part = part.children[0]
@@ -89,7 +89,7 @@ class TopologyDemands:
         return tuple(found) if nested and len(found) == len(part.slices) else ()
 
     def _level(self, near: Nearness, reach: LevelRange) -> int | None:
-        """Return the required level in the tree of the part; None if no level is required.
+        """Return the required level in the tree of the part; None if the tree has no required level.
 
         If several trees are possible, a tree that has the required level is preferred.
         """
@@ -105,7 +105,7 @@ class TopologyDemands:
     def closest_domain(
         self, gang: GangView, slots: Mapping[str, Sequence[int]], *, ever: bool = False
     ) -> ClosestDomain | None:
-        """Return the closest domain for the first part that fits in no domain; with `ever`, in an empty cluster."""
+        """Return the closest domain for the first part that fits into no domain; with `ever`, for an empty cluster."""
         ask = self.session.ask(gang)
         if ask.request is None or not ask.request.required:
             return None

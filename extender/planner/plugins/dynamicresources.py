@@ -1,8 +1,8 @@
 """Filter of nodes by device claims (resource.k8s.io/v1), for reasons other than the number of devices.
 
-The session counts devices like ordinary resources (`planner.dynamic.rows`). The plugin handles missing claims, claims
-that already have devices, and shared claims. kube-scheduler's DynamicResources plugin, which allocates every device,
-makes the final decision.
+The session counts devices like ordinary resources (`planner.dynamic.rows`). The plugin `dynamicresources` handles
+missing claims, claims that already have devices, and shared claims. kube-scheduler's DynamicResources plugin, which
+allocates every device, makes the final decision.
 """
 
 from collections import Counter
@@ -26,7 +26,7 @@ GROUP_CLAIMS = "groupClaims"
 
 
 class DynamicResources(PlainPlugin):
-    """Plugin that filters nodes by claims; placements and evictions of the session update the shared claims."""
+    """Plugin that filters nodes by device claims; placements and evictions of the session update the shared claims."""
 
     name = "dynamicresources"
     OWN_ARGUMENTS: ClassVar[Mapping[str, OwnArgument]] = {
@@ -75,7 +75,7 @@ class DynamicResources(PlainPlugin):
 
 
 def _without_devices(session: Session, codes: Codes, amounts: Amounts, rows: Iterable[tuple[str, int]]) -> Codes:
-    """Return the refusal codes, with the code for missing devices on nodes that have fewer devices than requested."""
+    """Return `codes`, with a code for missing devices on nodes that have fewer devices than requested."""
     for resource, amount in rows:
         row, code = session.snapshot.axis.get(resource), session.causes.code(reasons.cause.scarce(resource))
         lacks = amounts[row] < amount if row is not None else True
@@ -86,7 +86,7 @@ def _without_devices(session: Session, codes: Codes, amounts: Amounts, rows: Ite
 class SharedClaims:
     """Shared claims that have no devices yet.
 
-    The first pod determines the node, and the other pods must use the same node.
+    The first pod that uses a shared claim determines its node, and the other pods must use the same node.
     """
 
     def __init__(self, session: Session) -> None:
@@ -98,7 +98,7 @@ class SharedClaims:
         }
 
     def codes(self, cls: PodClass) -> Codes | None:
-        """Return the refusal code of each node for a pod that names claims; None for other pods."""
+        """Return each node's refusal code for a pod that names device claims; None for other pods."""
         if not cls.needs.named:
             return None
         snapshot, causes = self._session.snapshot, self._session.causes
@@ -134,8 +134,8 @@ class SharedClaims:
                     snapshot.free[:, after] -= row
 
     def _column(self, shared: SharedClaim) -> int | None:
-        """Return the column of the claim's node.
+        """Return the column of the node on which pods use the claim.
 
-        A claim is used on several nodes only if a user has bound pods manually.
+        A claim without devices is used on several nodes only if a user has bound pods manually.
         """
         return next(iter(self._users.get(shared.key, ())), None)

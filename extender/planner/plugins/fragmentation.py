@@ -1,10 +1,10 @@
 """Plugin that scores nodes and GPUs by least expected fragmentation.
 
-The method follows "Beware of Fragmentation" (USENIX ATC 2023): a free GPU is useless to a pod if the node lacks free
-CPUs, memory or other GPUs for the pod. The value of a node is the amount of its free GPUs that the next pod can use,
-averaged over the kinds of pods seen so far. A pod is placed on the node that loses the least value by the pod. One
-tenth of the value is based on filling the node with pods of one kind, because nodes run out of CPUs with the paper's
-definition alone. The mix of pods is estimated from the gangs that arrive.
+The method follows "Beware of Fragmentation" (USENIX ATC 2023). A free GPU is useless to a pod if the node lacks free
+CPUs, memory or other GPUs for the pod. The value of a node is the amount of its free GPUs that the next pod can use, as
+a mean over the kinds of pods seen so far. A pod is placed on the node whose value it reduces least. By default, one
+tenth of the value is based on filling the node with pods of one kind. With the paper's definition alone, nodes would
+run out of CPUs. The mix of pods is estimated from the gangs that arrive.
 """
 
 from collections import Counter
@@ -24,17 +24,17 @@ from extender.planner.state.podclass import PodClass
 from muster.resources.vector import WHOLE
 
 MOST_SEEN = 100_000
-"""Number of counted pods at which all counts are halved, so that the mix follows recent gangs."""
+"""Number of counted pods at which all counts are halved, so that the mix of pods follows recent gangs."""
 GROWTH = 1.1
-"""Growth factor of the number of counted pods after which the mix is computed again."""
+"""Factor by which the number of counted pods must grow before the mix of pods is computed again."""
 
 
 class Fragmentation:
-    """Scores of nodes and GPUs; the highest score is for the smallest loss of GPUs that future pods can use.
+    """Scores of nodes and GPUs; a smaller loss of GPUs that future pods can use gives a higher score.
 
     The argument `fill` (0 to 1) weighs the capacity for filling a node with pods of one kind against the capacity for a
-    single next pod. Only the most frequent kinds are used: as many as cover the fraction `coverage` of the counted
-    pods, at most `kinds`.
+    single next pod. Only the most frequent kinds of pods are used: as many as cover the fraction `coverage` of the
+    counted pods, but at most `kinds`.
     """
 
     name = "fragmentation"
@@ -61,13 +61,13 @@ class Fragmentation:
         self._now = 0
         self._dirty: set[int] = set()
         self._caught: set[int] = set()
-        """Columns of nodes with a value that includes tentative placements, and must be computed again in the next
+        """Columns of nodes whose value includes tentative placements, so that it must be computed again in the next
         cycle.
         """
         self._version = (-1, -1)
         self._losses: dict[bytes, tuple[int, Scores]] = {}
-        """Maps a pod class to the value that each node loses by one more pod, and to the version of the state for which
-        the loss was computed."""
+        """Maps a pod class to each node's loss of value by one more pod, and to the version for which the loss was
+        computed."""
 
     def on_session_open(self, session: Session) -> None:
         """Read new gangs and changed nodes, and register the scores for nodes and for GPUs."""
@@ -82,7 +82,7 @@ class Fragmentation:
         session.hooks.follow(lambda entry, _sign: self._dirty.add(entry.column))
 
     def on_session_close(self, session: Session) -> None:
-        """Drop all cached losses if they belong to many classes."""
+        """Drop all cached losses if they belong to too many pod classes."""
         self._caught |= self._dirty
         if len(self._losses) > 2 * len(session.snapshot.gangs) + 256:
             self._losses.clear()
@@ -98,7 +98,7 @@ class Fragmentation:
         self.learn(fresh)
 
     def learn(self, fresh: Mapping[PodKind, int]) -> None:
-        """Count new pods; compute the mix again once the number of counted pods has grown by `GROWTH`."""
+        """Count new pods; compute the mix of pods again once the number of counted pods has grown by `GROWTH`."""
         self._seen.update(fresh)
         self._counted += sum(fresh.values())
         if self._counted > MOST_SEEN:
@@ -110,7 +110,7 @@ class Fragmentation:
             self._nodes = None
 
     def _catch_up(self, session: Session) -> None:
-        """Compute the values of nodes that have changed, in the cluster or by tentative placements of this cycle."""
+        """Compute the values of nodes that have changed in the cluster or by tentative placements of this cycle."""
         if self._mix is None:
             return
         if self._stale or self._nodes is None:
@@ -139,7 +139,7 @@ class Fragmentation:
         return self._worth
 
     def losses(self, session: Session, cls: PodClass) -> Scores:
-        """Return the value that each node loses by one more pod of this class; 0 without GPUs or free capacity."""
+        """Return each node's loss of value by one more pod of this class; 0 for nodes without GPUs or free capacity."""
         self._catch_up(session)
         if self._nodes is None or self._mix is None:
             return np.zeros(len(session.snapshot.nodes))

@@ -1,4 +1,4 @@
-"""Filters of nodes by their other pods: host ports, claims in use, required (anti-)affinity and topology spread.
+"""Filters of nodes by existing pods: host ports, claims in use, required (anti-)affinity and topology spread.
 
 The filters follow kube-scheduler's plugins NodePorts, VolumeRestrictions, PodTopologySpread and InterPodAffinity. The
 counts start with the snapshot's pods and placed slots, and change with the session's decisions and rollbacks.
@@ -22,13 +22,13 @@ from muster.api.muster.reason import Reason
 
 Refusal = tuple[Reason, Mask]
 Eligible = Callable[[PodClass, Spread], Mask]
-"""Function that returns the nodes on which a spread constraint counts pods, by properties of the nodes only."""
+"""Type of a function that returns the nodes on which a spread constraint counts pods, regardless of existing pods."""
 NAMED = 8
-"""Maximum number of anti-affinity terms of other pods that are compared one by one, per topology key."""
+"""Maximum number of anti-affinity terms of existing pods, per topology key, that are compared one by one."""
 
 
 class InterPodAffinity:
-    """Counts of pods on nodes during one session, and the nodes excluded by these pods."""
+    """Counts of pods on nodes during one session, and the nodes that existing pods exclude."""
 
     def __init__(self, session: Session, eligible: Eligible) -> None:
         self._session = session
@@ -55,7 +55,7 @@ class InterPodAffinity:
                 self._claims[claim.key] += pods
 
     def codes(self, cls: PodClass) -> Codes | None:
-        """Return each node's refusal code because of its pods; None for a class to which no rule applies."""
+        """Return each node's refusal code due to existing pods; None for a pod class to which no rule applies."""
         if not (cls.marks or cls.neighbours or cls.claims):
             return None
         codes = np.zeros(len(self._snapshot.nodes), dtype=np.int16)
@@ -122,7 +122,7 @@ class InterPodAffinity:
         yield from self._apart_from_others(cls)
 
     def _apart_from_others(self, cls: PodClass) -> Iterator[Refusal]:
-        """Yield the refusals by existing pods' anti-affinity; terms above `NAMED` per key are checked together."""
+        """Yield refusals due to existing pods' anti-affinity; more than `NAMED` terms per key are checked together."""
         marks: dict[str, list[Mark]] = {}
         for query_mark in cls.matched:
             for mark in self._marks().get(query_mark, ()):
@@ -138,7 +138,7 @@ class InterPodAffinity:
                 yield reasons.cause.anti_affinity_of_many(key=key), self._domains_with(key, counts)
 
     def _marks(self) -> dict[Hashable, list[Mark]]:
-        """Return the marks of anti-affinity rules by their query's mark, and of host ports by protocol and number."""
+        """Return the marks of anti-affinity terms, keyed by query, and of host ports, keyed by protocol and number."""
         if self._index is None:
             self._index = {}
             for mark in self._counts:
@@ -147,7 +147,7 @@ class InterPodAffinity:
         return self._index
 
     def _domains_with(self, key: str, counts: Counts | None) -> Mask:
-        """Return the mask of the nodes whose domain of this key contains at least one of the counted pods."""
+        """Return the mask of the nodes whose domain of this topology key contains at least one counted pod."""
         codes, number = self._labels.of(key)
         found = np.zeros(number + 1, dtype=np.bool_)
         if counts is not None:

@@ -36,7 +36,7 @@ _MOST = np.iinfo(np.int16).max
 
 
 class NodeOrder(NodeScore):
-    """kube-scheduler's scores: used resources and their balance, preferred affinity, taints PreferNoSchedule."""
+    """kube-scheduler's scores: used resources, balance of resources, preferred affinity and PreferNoSchedule taints."""
 
     name = "nodeorder"
 
@@ -70,9 +70,10 @@ class NodeOrder(NodeScore):
 
 
 class Preferences(NodeOrder):
-    """Scores only by preferred affinity and PreferNoSchedule taints, with Volcano's weights; 0 without both.
+    """Scores by preferred affinity and PreferNoSchedule taints alone, with Volcano's weights.
 
-    kube-scheduler cannot apply these preferences to a pinned pod, because it considers only the pod's node.
+    kube-scheduler cannot apply such preferences to a pinned pod, because it considers only the node to which the pod is
+    pinned.
     """
 
     name = "preferences"
@@ -90,7 +91,7 @@ class Preferences(NodeOrder):
 
 
 class Binpack(NodeScore):
-    """Score that prefers full nodes: the weighted mean of the used fractions of resources; 0 if a pod does not fit."""
+    """Score that prefers full nodes: the weighted mean of resources' used fractions; 0 if the pod does not fit."""
 
     name = "binpack"
     _LISTED = "binpack.resources"
@@ -136,14 +137,14 @@ def _requested(session: Session, cls: PodClass) -> Scores:
 
 
 def _balance(session: Session, cls: PodClass) -> Scores:
-    """Return 1 minus the standard deviation of the used fractions of resources."""
+    """Return 1 minus the standard deviation of the used fractions of each node's resources."""
     resources = ["cpu", "memory", *([GPU] if cls.requests.get(GPU) else [])]
     spread: Scores = np.stack([np.clip(_share(session, cls, each), 0, 1) for each in resources]).std(axis=0)
     return 1 - spread
 
 
 def _scaled(values: NDArray[np.int16]) -> Scores:
-    """Return the values scaled so that the largest is 1; all 0 if no value is above 0."""
+    """Return the values, scaled so that the largest value is 1; all 0 if no value is above 0."""
     highest = int(values.max(initial=0))
     return values / highest if highest > 0 else np.zeros(len(values))
 

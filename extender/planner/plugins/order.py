@@ -1,6 +1,6 @@
 """Plugins for the order of gangs, of a gang's pod sets and of a pod set's pods, and the plugin for reservations.
 
-If no plugin decides, the older gang, the earlier pod set in the spec and the lower rank come first.
+If no plugin decides, the older gang, the pod set that is earlier in the spec, and the lower rank come first.
 """
 
 from collections import Counter
@@ -19,18 +19,18 @@ from muster.api.names import TASK_PRIORITY
 
 _MODES = get_args(ReservationMode)
 _MOST_HEADS = 256
-"""Maximum number of reservations, because each gang is compared with every reservation."""
+"""Maximum of the argument `heads`. Each gang is compared with every reservation, so the number must be limited."""
 
 
 class GangPlugin(PlainPlugin):
-    """Readiness of gangs (enough members exist to start), and their order: partly started gangs come first."""
+    """Readiness of gangs (enough members exist to start), and an order in which partly started gangs come first."""
 
     name = "gang"
 
     def on_session_open(self, session: Session) -> None:
-        """Register readiness and order.
+        """Register the readiness and the order of gangs.
 
-        Partly started gangs hold capacity without making progress.
+        Partly started gangs come first because they hold capacity without making progress.
         """
         session.hooks.job_ready.add(has_members)
         session.hooks.job_order.add(by_key(lambda gang: not gang.incomplete))
@@ -42,7 +42,7 @@ class Priority(PlainPlugin):
     name = "priority"
 
     def on_session_open(self, session: Session) -> None:
-        """Register the order."""
+        """Register the order of gangs by priority."""
         session.hooks.job_order.add(by_key(lambda gang: -gang.priority))
 
 
@@ -52,7 +52,7 @@ class Elastic(PlainPlugin):
     name = "elastic"
 
     def on_session_open(self, session: Session) -> None:
-        """Register the order, so that additional pods of a gang never keep another gang from starting.
+        """Register the order by stage, so that additional pods of a gang never keep another gang from starting.
 
         Slots that this cycle has placed count as members.
         """
@@ -71,9 +71,10 @@ class SubGroupOrder(PlainPlugin):
     name = "subgrouporder"
 
     def on_session_open(self, session: Session) -> None:
-        """Register the order for slots above the gang's minimum; slots that this cycle has placed count as members."""
+        """Register the order of pod sets; slots that this cycle has placed count as members."""
         given: Counter[int] = Counter()
-        """Maps the id of a pod set to its slots placed in this cycle; names of pod sets are not unique across gangs."""
+        """Maps the id of a pod set to the number of its slots placed in this cycle. Names of pod sets are not unique
+        across gangs."""
 
         def count(operation: Operation, sign: int) -> None:
             for pod_set in operation.gang.pod_sets:
@@ -96,7 +97,7 @@ class TaskOrder(PlainPlugin):
 
 
 def has_members(gang: GangView) -> bool:
-    """Return True if enough members exist, or can be created from a template, to start."""
+    """Return True if enough members to start the gang exist or can be created from a template."""
     if gang.started:
         return True
     slots = gang.open_slots
@@ -104,7 +105,7 @@ def has_members(gang: GangView) -> bool:
 
 
 def share_of_minimum(pod_set: PodSetView, given: int = 0) -> tuple[bool, float]:
-    """Return a pod set's sort key with `given` more slots: first if below its minimum, then by filled fraction."""
+    """Return a pod set's sort key with `given` more slots: below the minimum first, then by filled fraction."""
     taken, minimum = len(pod_set.taken) + given, pod_set.minimum
     return taken >= minimum, taken / max(minimum, 1)
 
@@ -116,14 +117,14 @@ def _stage(gang: GangView, given: int) -> int:
 
 
 def _task_priority(pod: PodRecord) -> tuple[bool, int]:
-    """Return the sort key for a pod's label; pods whose label is missing or not an integer come last."""
+    """Return the sort key for a pod's task priority; pods whose label is missing or not an integer come last."""
     text = pod.labels.get(TASK_PRIORITY, "")
     is_integer = text.lstrip("-").isascii() and text.lstrip("-").isdigit()
     return not is_integer, -int(text) if is_integer else 0
 
 
 class Reservations(PlainPlugin):
-    """Rules for the reservations of nodes by `allocate`."""
+    """Rules for the reservations of nodes that the action `allocate` makes."""
 
     name = "reservations"
     OWN_ARGUMENTS: ClassVar[Mapping[str, OwnArgument]] = {
@@ -150,5 +151,5 @@ class Reservations(PlainPlugin):
         self._rules = ReservationRules(mode=mode, patience_s=patience_s, expiry_s=expiry_s, heads=heads)
 
     def on_session_open(self, session: Session) -> None:
-        """Register the rules."""
+        """Register the rules for reservations."""
         session.hooks.reservation_rules.add(lambda: self._rules)

@@ -9,12 +9,12 @@ from extender.planner.framework.snapshot import Snapshot as Seen
 
 
 class SnapshotPages(PlainPlugin):
-    """Page that shows the nodes and gangs of the last cycle; `muster snapshot` saves the objects themselves."""
+    """Page that shows the last cycle's nodes and gangs; the command `muster snapshot` saves the objects themselves."""
 
     name = "snapshot"
 
     def on_session_open(self, session: Session) -> None:
-        """Register the page, which is computed at each request."""
+        """Register the page of the snapshot, which is computed at each request."""
         session.hooks.http_handler.add(lambda: {"snapshot": lambda: page(session.snapshot)})
 
 
@@ -28,11 +28,11 @@ class ReflectJobOrder(PlainPlugin):
         self._order: list[dict[str, Any]] = []
 
     def on_session_open(self, session: Session) -> None:
-        """Register the page; during a cycle, it shows the previous cycle's order."""
+        """Register the page of the scheduling order; during a cycle, it shows the previous cycle's order."""
         session.hooks.http_handler.add(lambda: {"job-order": lambda: self._order})
 
     def on_session_close(self, session: Session) -> None:
-        """Keep the order of this cycle."""
+        """Store the scheduling order of this cycle."""
         waiting = [gang for gang in session.snapshot.gangs if not gang.started]
         self._order = [
             {"gang": gang.key, "queue": gang.queue, "priority": gang.priority}
@@ -41,7 +41,7 @@ class ReflectJobOrder(PlainPlugin):
 
 
 def page(seen: Seen) -> dict[str, Any]:
-    """Return the snapshot with decisions as plain data.
+    """Return the snapshot and the cycle's decisions as plain data.
 
     Quantities are pairs (allocatable, free); CPU is in milli-CPU.
     """

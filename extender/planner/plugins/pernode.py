@@ -1,4 +1,4 @@
-"""Predicates and scores per pod class and node: a cache across cycles, and adapters for functions of a single node."""
+"""Predicates and scores per pod class and node: a cache for several cycles, and adapters for functions of one node."""
 
 from collections.abc import Callable
 from weakref import WeakKeyDictionary
@@ -18,18 +18,18 @@ Answers = NDArray[np.int16]
 
 
 class PerNode:
-    """Cache of answers for a pod class and every node, int16 of shape (nodes,), recomputed for changed columns."""
+    """Cache of a number for each pod class and node, int16 of shape (nodes,), recomputed for changed nodes."""
 
     def __init__(self) -> None:
         self._known: WeakKeyDictionary[PodClass, tuple[Answers, int, object]] = WeakKeyDictionary()
-        """Maps a pod class to its answers, the generation of the nodes, and a marker of the other inputs."""
+        """Maps a pod class to its cached numbers, the generation of the nodes, and a marker of the other inputs."""
 
     def answers_for(
         self, cls: PodClass, snapshot: Snapshot, answer: Callable[[PodClass, Columns], Answers], *, other: object = None
     ) -> Answers:
-        """Return the answers, read-only; `other` must change if other inputs than the nodes change.
+        """Return the cached numbers, read-only; `other` must change when inputs other than the nodes change.
 
-        The function `answer` computes the answers for the given columns, some of which may have no node.
+        The function `answer` computes the numbers for given columns; a column may have no node.
         """
         nothing = np.zeros(0, dtype=np.int16)
         answers, generation, before = self._known.get(cls, (nothing, -1, other))

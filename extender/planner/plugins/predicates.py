@@ -1,9 +1,10 @@
 """Filters of nodes by kube-scheduler's rules; docs/architecture.md lists the rules.
 
-Resources are compared by the session. Results that depend only on the node (cordon, taints, selectors, node affinity)
-or on volumes (VolumeBinding, VolumeZone) are cached per pod class. Cached results are computed again only for changed
-nodes. `planner.plugins.interpodaffinity` has the rules about other pods. An unbound claim whose storage class waits for
-the first consumer excludes no node, because its volume is created on the pod's node.
+The session, not this plugin, compares requests with free capacity. Results that depend only on the node (cordon,
+taints, selectors, node affinity) or on volumes (VolumeBinding, VolumeZone) are cached per pod class. Cached results are
+computed again only for changed nodes. `planner.plugins.interpodaffinity` has the rules about other pods. An unbound
+claim whose storage class waits for the first consumer excludes no node, because its volume is created on the pod's
+node.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -54,7 +55,7 @@ class Predicates(PlainPlugin):
         self._by_node, self._by_volumes, self._inclusion = PerNode(), PerNode(), PerNode()
 
     def on_session_open(self, session: Session) -> None:
-        """Register both predicates, and count tentative pods, which change the second predicate's results."""
+        """Register both predicates, and count tentative pods, because they change the second predicate's results."""
         interpodaffinity = InterPodAffinity(session, lambda cls, spread: self._eligible(session, cls, spread))
         session.hooks.predicate.add(lambda cls: self._codes(session, cls))
         session.hooks.neighbour_predicate.add(interpodaffinity.codes)
@@ -78,7 +79,7 @@ class Predicates(PlainPlugin):
         return np.where(codes == 0, volumes, codes)
 
     def _eligible(self, session: Session, cls: PodClass, spread: Spread) -> Mask:
-        """Return the mask of nodes on which the constraint counts pods, according to its inclusion policies."""
+        """Return the mask of nodes on which a spread constraint counts pods, according to its inclusion policies."""
         bits = self._inclusion.answers_for(
             cls, session.snapshot, lambda cls, columns: _inclusion(cls, session.labels, columns)
         )
@@ -90,7 +91,7 @@ class Predicates(PlainPlugin):
 def refused(cls: PodClass, session: Session, columns: Columns) -> Codes:
     """Return each node's refusal code for pods of this class, without regard to capacity and other pods.
 
-    A faulty node gets no new pods, even if they tolerate its taints.
+    A faulty node gets no new pods, even if the pods tolerate its taints.
     """
     causes, labels, snapshot = session.causes, session.labels, session.snapshot
     tolerated = tolerated_by(cls.tolerations)
@@ -122,12 +123,12 @@ def refused(cls: PodClass, session: Session, columns: Columns) -> Codes:
 
 
 def _refuse(codes: Codes, where: Mask, code: int) -> None:
-    """Write the refusal code of this cause for the given nodes that have no code yet."""
+    """Set the code of this cause for the given nodes that have no code yet."""
     codes[where & (codes == 0)] = code
 
 
 def _inclusion(cls: PodClass, labels: NodeLabels, columns: Columns) -> Codes:
-    """Return two bits per node: 1 if the pod's selector and affinity match, 2 if its tolerations cover the taints."""
+    """Return bits per node: 1 if the pod's selector and affinity match, 2 if its tolerations cover all taints."""
     tolerated = tolerated_by(cls.tolerations)
     selected = labels.selected(cls.node_selector, columns)
     if cls.required_node_affinity is not None:
@@ -137,13 +138,13 @@ def _inclusion(cls: PodClass, labels: NodeLabels, columns: Columns) -> Codes:
 
 
 def _untolerated(of: Taints | None, tolerated: Callable[[tuple[str, str, str]], bool]) -> tuple[str, str, str] | None:
-    """Return the first untolerated taint that keeps pods away; None without such a taint."""
+    """Return the first taint that keeps the pod off the node; None if there is no such taint."""
     hard = (taint for taint in (of.taints if of else ()) if taint[2] in {"NoSchedule", "NoExecute"})
     return next((taint for taint in hard if not tolerated(taint)), None)
 
 
 def _claims_refused(cls: PodClass, session: Session, columns: Columns) -> Codes:
-    """Return, for each node, the code of the cause why a volume claim excludes the pod; 0 if none does."""
+    """Return, for each node, the code of the cause why a volume claim excludes the node; 0 if no claim does."""
     codes: Codes = np.zeros(len(columns), dtype=np.int16)
     there = session.labels.there(columns)
     for use in cls.claims:
@@ -154,7 +155,7 @@ def _claims_refused(cls: PodClass, session: Session, columns: Columns) -> Codes:
 
 
 def _claim_refusals(use: ClaimUse, session: Session, columns: Columns) -> Iterator[tuple[Reason, Mask]]:
-    """Yield each reason why a claim restricts the nodes of its pod, with the mask of the nodes still allowed."""
+    """Yield each reason why a volume claim restricts the pod's nodes, with the mask of the nodes that stay allowed."""
     volumes = session.snapshot.volumes
     nowhere: Mask = np.zeros(len(columns), dtype=np.bool_)
     claim = volumes.claims.get(use.key)

@@ -1,4 +1,4 @@
-"""Plugin for fair shares of queues: the order of queues, their limits, and the resources that they may reclaim.
+"""Plugin for fair shares of queues: the order and the limits of queues, and the resources that they may reclaim.
 
 The arithmetic is in the package `planner.fairshare`. Demands are added up again only for changed gangs, and the tree is
 built again only when queues change. Fair shares are computed on first use in a cycle.
@@ -34,7 +34,7 @@ from extender.planner.state.gangs import GangView
 from muster.resources.vector import Vector, add, scale
 
 MULTIPLIER = "relcaimerSaturationMultiplier"
-"""The argument's spelling in KAI-Scheduler's files."""
+"""Name of the argument for the saturation multiplier, spelled as in KAI-Scheduler's files."""
 ROUNDING = "rounding"
 HALF_LIFE = "halfLife"
 ARGUMENTS = (ROUNDING, "kValue", MULTIPLIER, HALF_LIFE)
@@ -44,7 +44,7 @@ class Proportion(PlainPlugin):
     """The plugin `proportion`, which computes fair shares.
 
     Arguments: `rounding` (exact, kai), `kValue`, `halfLife`, `relcaimerSaturationMultiplier`. With a `halfLife` such as
-    168h, past usage lowers the share, weighted by `kValue` (default 1; 0 ignores past usage).
+    168h, past usage lowers a queue's share, weighted by `kValue` (default 1; 0 ignores past usage).
     `relcaimerSaturationMultiplier` has an effect only with the rounding `kai`.
     """
 
@@ -80,7 +80,7 @@ class Proportion(PlainPlugin):
             raise ValueError(f"plugin 'proportion': {key} is {arguments[key]!r}, which is not a number") from None
 
     def on_session_open(self, session: Session) -> None:
-        """Register the hooks for queues, which share one record of the queues' usage in this session."""
+        """Register functions for the hooks about queues; the functions share one record of the queues' usage."""
         shares = QueueShares(session, self, self._accounts.allocations(session.snapshot))
         session.hooks.queue_order.add(Keyed(shares.order, shares.key))
         session.hooks.is_job_over_queue_capacity.add(shares.over_capacity)
@@ -103,7 +103,7 @@ class Proportion(PlainPlugin):
 
 
 class QueueShares:
-    """The queues of one session; placements and evictions of the session change their allocations."""
+    """The queues of one session; placements and evictions of the session change the queues' allocations."""
 
     def __init__(self, session: Session, plugin: Proportion, allocations: Allocations) -> None:
         self._session = session
@@ -165,12 +165,12 @@ class QueueShares:
     # -- order ------------------------------------------------------------------------------------------------------
 
     def order(self, left: GangView, right: GangView) -> int:
-        """Compare the two ancestor queues directly below the lowest common ancestor, each with its best gang."""
+        """Compare the two queues' ancestors directly below their lowest common ancestor, each with its best gang."""
         one, other = self.tree.fork(self.row(left.queue), self.row(right.queue))
         return 0 if one == other else compare(self._key(one, left), self._key(other, right))
 
     def key(self, queue: str, gang: GangView) -> Key:
-        """Return the sort key of a queue, for comparison with other queues directly below the same ancestor."""
+        """Return a queue's sort key for the comparison with other child queues of the same parent."""
         return self._key(self.row(queue), gang)
 
     def _standing(self, row: int) -> WeighedQueue:
@@ -205,7 +205,7 @@ class QueueShares:
     # -- refusals and reclaiming ------------------------------------------------------------------------------------
 
     def over_capacity(self, gang: GangView, amounts: Amounts) -> QueueRefusal | None:
-        """Return why the gang's queue or an ancestor rejects the gang: closed, full, or another queue's guarantee.
+        """Return why the gang's queue or an ancestor rejects the gang: it is closed or full, or others' guarantees.
 
         The result is None if the queues accept the gang.
         """
@@ -220,9 +220,9 @@ class QueueShares:
         return refusal(over, gang.creator) if over else None
 
     def _charge(self, gang: GangView, amounts: Amounts, new: Sequence[Sharing]) -> Vector:
-        """Return the increase of the gang's charge to its queue by these requests.
+        """Return by how much these requests would increase what the queue is charged for the gang.
 
-        Devices of newly used claims are charged in addition to the gang's minResources.
+        Devices of claims that the queue does not use yet are charged in addition to the gang's minResources.
         """
         if not new:
             return self.limited.minimums.growth(gang.key, self._asked(gang, amounts))
@@ -231,14 +231,14 @@ class QueueShares:
         return add(growth, self._asked(gang, devices))
 
     def _asked(self, gang: GangView, amounts: Amounts) -> Vector:
-        """Return the requests to check against the limits of the gang's queue; empty without limits."""
+        """Return the requests that the limits of the gang's queue must permit; empty if the queue has no limits."""
         if not self.limited.limits.above(gang.queue):
             return {}
         values = amounts.tolist()
         return {resource: values[row] for resource, row in self._resources if values[row]}
 
     def over_quota(self, gang: GangView, amounts: Amounts) -> QueueRefusal | None:
-        """Return a refusal if a gang that cannot be evicted would take a queue above what the queue deserves."""
+        """Return a refusal if a gang that cannot be evicted would take a queue above its quota."""
         if not self.tree.quoted.any() or not self._fixed(gang):
             return None
         axis, new = self._session.snapshot.axis, self._new_claims(gang)
@@ -246,12 +246,12 @@ class QueueShares:
         return refusal(over, gang.creator) if over else None
 
     def _fixed(self, gang: GangView) -> bool:
-        """Return True for a gang that cannot be evicted, and must therefore stay within what its queue deserves."""
+        """Return True for a gang that cannot be evicted, so that it must stay within its queue's quota."""
         return not self._session.snapshot.guards.can_be_taken_back(gang)
 
     @cached_property
     def beyond_quota(self) -> frozenset[str]:
-        """Gangs that cannot be evicted and take a queue above what it deserves."""
+        """Keys of the gangs that cannot be evicted and take a queue above its quota."""
         snapshot = self._session.snapshot
         held = [gang for gang in snapshot.gangs if gang.key in snapshot.gang_use and self._fixed(gang)]
         return beyond_quota(self.allocations, snapshot, held)
@@ -265,18 +265,18 @@ class QueueShares:
         return True
 
     def _rules_now(self) -> ReclaimRules:
-        """Return the reclaim rules for the current allocations, including the allocations of trials."""
+        """Return the rules for reclaim, for the current allocations including trials."""
         known = self.allocations
         return ReclaimRules(self.tree, self.fair, known.allocated, known.fixed, self._plugin.multiplier)
 
     def reclaim_standing(self, gang: GangView, amounts: Amounts) -> ReclaimState:
-        """Return the queues above their share, and True if the gang's queue deserves the resources."""
+        """Return which queues are above their share, and whether the gang's queue deserves the resources."""
         row, rules = self.row(gang.queue), self._rules_now()
         above = frozenset(self.tree.names[each] for each in rules.above(row, amounts))
         return ReclaimState(rules.owed(row, amounts), above)
 
     def reclaimable(self, gang: GangView, victim: GangView) -> bool:
-        """Return True if the victim's queue, and all its ancestors below the common ancestor, are reclaimable."""
+        """Return True if the victim's queue and all its ancestors below the common ancestor are reclaimable."""
         other = self.row(victim.queue)
         gains, loses = self.tree.fork(self.row(gang.queue), other)
         if gains == loses:
@@ -287,7 +287,7 @@ class QueueShares:
     def reclaim_agreed(self, scenario: Scenario) -> bool:
         """Return True if the reclaim rules allow the scenario, given the allocations before the trial.
 
-        Pods that only move to another node are not counted as a loss of their queue.
+        Pods that only move to another node do not count as a loss of their queue.
         """
         losses = [Loss(self.row(chunk.gang.queue), chunk.amounts) for chunk in scenario.chunks if not chunk.moved]
         if self._rules is None or not losses:
@@ -321,12 +321,12 @@ class QueueShares:
         self.limited.place(gang.queue, gang.creator, charge, claim=claim.claim if claim else "")
 
     def _new_claims(self, gang: GangView) -> list[Sharing]:
-        """Return the claims in the gang's request that no pod of its queue uses yet."""
+        """Return the claims that the gang requests and that no pod of its queue uses yet."""
         claims = self._session.ask(gang).claims
         return [self._sharing(claim, gang.queue) for claim in self._session.claims.new(claims, gang.queue)]
 
     def _sharing(self, claim: SharedClaim, queue: str) -> Sharing:
-        """Return which other queues use a claim."""
+        """Return the devices of a claim, and the queues whose pods use the claim."""
         uses = {name: use for name, use in self.limited.claims.uses.get(claim.key, {}).items() if name != queue}
         held = {gang for _, gang, _ in uses.values() if (known := self._session.gang(gang)) and self._fixed(known)}
         devices = amounts_of_claims(self._session.snapshot, [claim])

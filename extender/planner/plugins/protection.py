@@ -18,16 +18,18 @@ from muster.volcano.access import lineage
 _ARGUMENTS = ("defaultPreemptMinRuntime", "defaultReclaimMinRuntime", "reclaimResolveMethod")
 _METHODS = ("lca", "queue")
 SYSTEM_CRITICAL = 2_000_000_000
-"""Value of the priority class system-cluster-critical; only Kubernetes' own two classes have such high values."""
+"""Value of the priority class system-cluster-critical; only Kubernetes' own two priority classes have so high a
+value."""
 
 
 class MinRuntime(PlainPlugin):
     """Protection of gangs, except pods above the minimum, for some time after their start (`status.startedAt`).
 
-    The plugin follows KAI-Scheduler's. Preemption within the queue and reclaim have separate minimum times. Both times
-    are set by the victim's queue, or else by the nearest queue above. With `reclaimResolveMethod: lca` (default), the
-    search for the reclaim time starts at the victim's ancestor directly below the lowest common ancestor of victim and
-    reclaimer. With `queue`, the search starts at the victim's own queue.
+    The plugin follows KAI-Scheduler's plugin minruntime. Preemption within the queue and reclaim have separate minimum
+    times. The victim's queue, or else its nearest ancestor with an annotation, sets both times. With
+    `reclaimResolveMethod: lca` (default), the search for the reclaim time starts at the victim's ancestor directly
+    below the lowest common ancestor of victim and reclaimer. With `reclaimResolveMethod: queue`, the search starts at
+    the victim's own queue.
     """
 
     name = "minruntime"
@@ -41,7 +43,7 @@ class MinRuntime(PlainPlugin):
             raise ValueError(f"reclaimResolveMethod is {self._method!r}; valid: {', '.join(_METHODS)}")
 
     def on_session_open(self, session: Session) -> None:
-        """Register filters, which shorten the search for victims, and validators, which make the final decision."""
+        """Register filters that shorten the search for victims, and validators that make the final decision."""
         hooks = session.hooks
         hooks.preempt_victim_filter.add(lambda _, victim: self._may_lose(session, victim, None))
         hooks.reclaim_victim_filter.add(lambda gang, victim: self._may_lose(session, victim, gang))
@@ -80,7 +82,7 @@ class MinRuntime(PlainPlugin):
 
 
 def _from(chain: list[Queue], annotation: str, default_s: float) -> float:
-    """Return the minimum time, in seconds, of the first queue in the chain whose annotation is valid."""
+    """Return the minimum time, in seconds, from the first queue in the chain whose annotation is valid."""
     for queue in chain:
         if annotation in queue.metadata.annotations:
             with suppress(ValueError):
@@ -100,6 +102,6 @@ class Conformance(PlainPlugin):
 
 
 def needed_by_the_cluster(gang: GangView) -> bool:
-    """Return True if the cluster itself may need this gang's pods, even if the PodGroup has a low priority class."""
+    """Return True if the cluster may need this gang's pods to work, even if the PodGroup has a low priority class."""
     in_system = of_the_system(gang.group.metadata.namespace, "")
     return gang.priority >= SYSTEM_CRITICAL or in_system or any(pod.system for pod in gang.pods)

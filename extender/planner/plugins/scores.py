@@ -1,7 +1,7 @@
 """Scores of nodes by density, GPUs and preferred pod affinity.
 
 The scores of all plugins are added. As in KAI-Scheduler, the plugin with the largest range of scores decides, and
-plugins with smaller ranges break ties.
+plugins with smaller ranges of scores break ties.
 """
 
 from collections.abc import Mapping
@@ -30,7 +30,7 @@ STRATEGIES = ("binpack", "spread")
 
 
 def binpack(free: NDArray[np.int64], total: NDArray[np.int64]) -> Scores:
-    """Return scores from 9 for the node with the least free capacity to 0 for the node with the most."""
+    """Return scores from 9 for the node with the least free capacity to 0 for the node with the most free capacity."""
     known = free[total > 0]
     if not len(known) or known.max() == known.min():
         return np.zeros(len(free))
@@ -49,7 +49,7 @@ class NodeScore(PlainPlugin):
     """Base class of plugins that score nodes."""
 
     def on_session_open(self, session: Session) -> None:
-        """Register the score."""
+        """Register the score of nodes."""
         session.hooks.node_order.add(partial(self._scores, session))
 
     def _scores(self, session: Session, cls: PodClass) -> Scores:
@@ -59,7 +59,7 @@ class NodeScore(PlainPlugin):
 class NodePlacement(NodeScore):
     """Score that prefers full nodes (binpack, the default) or empty nodes (spread).
 
-    The argument `cpu` applies to pods without GPUs, and `gpu` to all other pods.
+    The argument `cpu` sets the strategy for pods without GPUs, and the argument `gpu` for all other pods.
     """
 
     name = "nodeplacement"
@@ -83,7 +83,7 @@ class NodePlacement(NodeScore):
 class GpuPack(NodeScore):
     """Score that prefers nodes with the fewest free GPUs, and the most used GPU of a node.
 
-    The score outweighs the scores of other density plugins.
+    The score of gpupack outweighs the scores of other density plugins.
     """
 
     name = "gpupack"
@@ -91,7 +91,7 @@ class GpuPack(NodeScore):
     _fullest = 1.0
 
     def on_session_open(self, session: Session) -> None:
-        """Register the scores of nodes and GPUs, which apply only to pods with GPUs."""
+        """Register scores of nodes and GPUs for pods with GPUs."""
         super().on_session_open(session)
         session.hooks.gpu_order.add(lambda _cls, _column, used: used * (self._fullest * DENSITY / WHOLE))
 
@@ -145,7 +145,7 @@ class NodeAvailability(NodeScore):
 
 
 class PodAffinityScore(NodeScore):
-    """Score by preferred pod (anti-)affinity: weight times matching pods per domain, scaled to `KUBERNETES`."""
+    """Score by preferred pod (anti-)affinity: weight times matching pods per domain, at most `KUBERNETES`."""
 
     name = "podaffinity"
 

@@ -1,8 +1,8 @@
-"""Topology-aware placement: the domains that can hold a part of a gang, the best domain first.
+"""Topology-aware placement: yields the domains that can hold a part of a gang, the best domain first.
 
 `planner.topology.requests` reads the requests, `planner.topology.forest` reads the levels from the configuration and
-the cluster, and `planner.topology.fit` has the arithmetic. An action tries to place the pods in the first domain with
-every predicate, and tries the next domain after a failure.
+the cluster, and `planner.topology.fit` has the arithmetic. An action tries to place the pods in the first domain,
+checking every predicate, and tries the next domain after a failure.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -37,14 +37,14 @@ PROFILES: dict[str, Profile | str] = {
     "BalancedPlacement": "balanced",
     "Mixed": MIXED,
 }
-"""Maps a profile's name to the order in which inner domains are filled. `mixed` is best-fit, or least-free for
-unconstrained pods."""
+"""Maps a profile's name to the order in which inner domains are filled. The profile `mixed` is best-fit, or least-free
+for unconstrained pods."""
 MOST_LEVELS = 16
 MOST_TOPOLOGIES = 64
 SCORE_STEPS = 1000.0
 """Steps per point of a node's score, so that sums over the nodes of a domain are in thousandths of a point."""
 MOST_SCORE = 1e6
-"""Limit of each node's score, so that sums over the nodes of a domain do not overflow."""
+"""Largest absolute score of a node, so that sums over the nodes of a domain do not overflow."""
 
 
 class TopologyPlugin(PlainPlugin):
@@ -81,7 +81,7 @@ class TopologyPlugin(PlainPlugin):
         """Maps the id of a tree to its geometry; trees are re-created when nodes change."""
 
     def on_session_open(self, session: Session) -> None:
-        """Register the node sets, the closest domain, and the trees."""
+        """Register functions that return node sets, the closest domain, and the trees of domains."""
         snapshot = session.snapshot
         self.forest.renew(
             snapshot.nodes,
@@ -128,7 +128,7 @@ class DomainChoice:
     profile: Profile
 
     def near(self) -> Iterator[NodeSet]:
-        """Yield domains that can hold the part, those with members first; then all nodes, if no domain is required."""
+        """Yield domains that can hold the part, ones with members first; then all nodes, if no domain is required."""
         there = np.array(self.part.columns, dtype=np.int64)
         if len(there):
             yield from self._with_members(there)
@@ -141,7 +141,7 @@ class DomainChoice:
             yield self.filled(WHOLE, 0)
 
     def next(self) -> Iterator[NodeSet]:
-        """Yield domains with capacity for a slice, in the order of the node set."""
+        """Yield domains with free capacity for a slice, in the order of the node set."""
         columns, outer, tree = cast("Amounts", self.nodes.columns), self.reach.outer, self.reach.tree
         of = tree.domain_of[outer]
         enough = np.append(held(self.demands[0].wanted, outer) >= self.part.needed, [False])
@@ -150,7 +150,7 @@ class DomainChoice:
             yield NodeSet(columns[of[columns] == domain], ranked=True, along=self.nodes.along, name=name)
 
     def filled(self, level: int, domain: int) -> NodeSet:
-        """Return one domain as a node set, with the order in which its nodes are to be filled."""
+        """Return one domain as a node set that contains the order in which the domain's nodes are filled."""
         demand, part = self.demands[0], self.part
         wanted, tree = demand.wanted, demand.wanted.geometry.tree
         inside = wanted.geometry.members(level, domain)
@@ -178,10 +178,10 @@ class DomainChoice:
         return NodeSet(ordered, ranked=True, along=along, most=most, most_of=of, sliced=sliced, name=name)
 
     def _with_members(self, there: Amounts) -> Iterator[NodeSet]:
-        """Yield domains with placed members, the innermost level first, and by the number of members within each level.
+        """Yield domains with placed members, the innermost level first; within a level, most members first.
 
-        If a domain is required, only domains with members are yielded, because new pods must join the existing members.
-        Members on nodes without a domain are ignored.
+        If a domain is required, domains without members are not yielded, because new pods must join the existing
+        members. Members on nodes without a domain are ignored.
         """
         part, hard, tree = self.part, self.reach.hard, self.reach.tree
         if hard:
@@ -202,7 +202,7 @@ class DomainChoice:
                 yield from self._around(level, there, part.least)
 
     def _around(self, level: int, there: Amounts, pods: int) -> Iterator[NodeSet]:
-        """Yield domains of one level that have members and capacity for `pods` pods, most members first."""
+        """Yield domains of one level with members and capacity for `pods` pods, domains with most members first."""
         domains, counts = np.unique(self.reach.tree.domain_of[level][there], return_counts=True)
         fits = np.logical_and.reduce([held(each.wanted, level) >= min(pods, each.wanted.most) for each in self.demands])
         for domain in domains[np.argsort(-counts, kind="stable")]:
@@ -210,7 +210,7 @@ class DomainChoice:
                 yield self.filled(level, int(domain))
 
     def _candidates(self, level: int, ties: Sequence[Tie]) -> Iterator[int]:
-        """Yield the domains of a level that hold all classes of pods, the best domain for the first class first."""
+        """Yield the domains of a level that can hold all classes of pods, the best domain for the first class first."""
         first, *others = self.demands
         tree = self.reach.tree
         fits = np.ones(len(tree.domains[level]), dtype=np.bool_)
@@ -229,7 +229,7 @@ class DomainChoice:
 
 
 def _ties(session: Session, demand: Demand) -> Sequence[Tie]:
-    """Return the criteria between domains that hold equally many pods: scores first, then free capacity."""
+    """Return criteria for choosing among domains that can hold equally many pods: scores first, then free capacity."""
     return cache(partial(_disfavour, session, demand)), cache(partial(_left_over, session, demand))
 
 
@@ -246,7 +246,7 @@ def _disfavour(session: Session, demand: Demand) -> Amounts | None:
 
 
 def _left_over(session: Session, demand: Demand) -> Amounts | None:
-    """Return each node's free amount of the resource with the largest requested fraction of the total."""
+    """Return each node's free amount of the resource of which a pod requests the largest fraction of the total."""
     row = session.snapshot.row_of(demand.cls)
     asked = np.flatnonzero(row)
     if not len(asked):
@@ -258,7 +258,7 @@ def _left_over(session: Session, demand: Demand) -> Amounts | None:
 
 
 def _others(wanted: WantedPods, columns: Amounts, ordered: Amounts) -> Amounts:
-    """Return the nodes of a domain that are not filled, beginning with the neighbours of filled nodes."""
+    """Return a domain's nodes that are not filled, beginning with the neighbours of filled nodes."""
     chosen = np.zeros(len(wanted.room), dtype=np.bool_)
     chosen[ordered] = True
     left = columns[~chosen[columns]]

@@ -1,8 +1,8 @@
-"""Usable free GPUs of nodes for likely future pods: arithmetic over arrays, without state.
+"""Free GPUs of nodes that likely future pods can use: arithmetic over arrays, without state.
 
 The value of a node is the amount of its free GPUs that the next pod can use on average, in thousandths of a GPU. A node
-has partly used GPUs, described individually, and a number of unused GPUs. A kind of pods has CPU and memory requests,
-and requests whole GPUs or equal fractions of GPUs.
+has partly used GPUs, described individually, and a number of unused GPUs. Pods of one kind request the same CPU and
+memory, and the same number of whole GPUs or of equal fractions of GPUs.
 """
 
 from collections.abc import Mapping
@@ -20,14 +20,14 @@ from muster.api.names import VOLCANO_GPU_NUMBER
 from muster.resources.vector import CPU, GPU, WHOLE
 
 LARGE = 1e15
-"""A number larger than the value that a suitable node can lose by a pod; a larger loss means that the pod does not
+"""A number larger than any loss of value of a node on which a pod fits; a larger loss means that the pod does not
 fit."""
 NONE = -1e18
-"""The value of a node on which the pod does not fit."""
+"""Value that stands for a node on which the pod does not fit."""
 
 
 class PodKind(NamedTuple):
-    """The demand of one pod: milli-CPU, bytes, devices, and thousandths of each device."""
+    """The demand of one pod: milli-CPU, bytes of memory, number of GPUs, and requested thousandths of each GPU."""
 
     cpu: int
     memory: int
@@ -47,20 +47,20 @@ def kind_of(cls: PodClass, snapshot: Snapshot) -> PodKind:
 
 @dataclass(slots=True)
 class NodeState:
-    """The free CPUs, memory and GPUs of nodes, which determine their values; one row per node."""
+    """The free CPUs, memory and GPUs of nodes, which determine the nodes' values; one row per node."""
 
     cpu: Amounts
     memory: Amounts
     gpus: Amounts
-    """Number of devices of the node."""
+    """Number of GPUs of each node."""
     unused: Amounts
-    """Number of devices that no pod uses."""
+    """Number of GPUs of each node that no pod uses."""
     partly: Amounts
-    """Free thousandths of each partly used device, 0 for all other devices; shape (nodes, devices)."""
+    """Free thousandths of each partly used GPU, 0 for all other GPUs; int64 of shape (nodes, devices)."""
 
     @property
     def arrays(self) -> tuple[Amounts, Amounts, Amounts, Amounts, Amounts]:
-        """All arrays of the state, in the order of its fields."""
+        """All arrays of the state, in the order of the fields."""
         return self.cpu, self.memory, self.gpus, self.unused, self.partly
 
     def __len__(self) -> int:
@@ -89,24 +89,24 @@ class NodeState:
             known[columns] = fresh
 
     def at(self, columns: Amounts) -> "NodeState":
-        """Return the state of only some of the nodes."""
+        """Return the state of only these nodes."""
         return NodeState(*(array[columns] for array in self.arrays))
 
     def unlike(self, other: "NodeState") -> Amounts:
-        """Return the rows that differ between this state and another one."""
+        """Return the rows of the nodes whose state differs between this state and another state."""
         mine, theirs = np.column_stack(self.arrays), np.column_stack(other.arrays)
         return np.flatnonzero((mine != theirs).any(axis=1))
 
 
 def _free_parts(used: Amounts) -> Amounts:
-    """Return the free thousandths of partly used devices, and 0 for all other devices."""
+    """Return the free thousandths of each partly used GPU, and 0 for all other GPUs."""
     free: Amounts = np.where(used > 0, np.maximum(WHOLE - used, 0), 0)
     return free
 
 
 @dataclass(frozen=True, slots=True)
 class Mix:
-    """Kinds of pods with GPUs and their probabilities, with one column per kind."""
+    """Kinds of pods that request GPUs, and the probability of each kind; one column per kind."""
 
     cpu: Amounts
     memory: Amounts
@@ -114,15 +114,15 @@ class Mix:
     portion: Amounts
     weight: Scores
     fill: float
-    """Weight (0 to 1) of filling the node with pods of a kind, as opposed to placing a single next pod."""
+    """Weight (0 to 1) of filling a node with pods of one kind, as opposed to placing a single next pod."""
     portions: Amounts
     """The distinct fractions of a GPU that kinds request."""
     which: Amounts
-    """Index of the GPU fraction of each kind in `portions`."""
+    """Index in `portions` of the GPU fraction that each kind requests."""
 
     @classmethod
     def most_frequent(cls, seen: Mapping[PodKind, int], coverage: float, most: int, fill: float) -> "Mix | None":
-        """Return the most frequent kinds, up to the fraction `coverage` of counted pods; None if none has GPUs."""
+        """Return the most frequent kinds, which cover the fraction `coverage` of pods; None if none has GPUs."""
         ordered = sorted(seen.items(), key=lambda item: (-item[1], item[0]))
         total, sum_ = sum(seen.values()), 0
         kept: list[tuple[PodKind, int]] = []
@@ -143,7 +143,7 @@ class Mix:
         )  # fmt: skip
 
     def worth(self, nodes: NodeState) -> Scores:
-        """Return the free GPUs of each node that the next pod can use on average, float64 of shape (nodes,)."""
+        """Return how much of each node's free GPUs the next pod can use on average, float64 of shape (nodes,)."""
         usable = np.empty((len(nodes), len(self.portions)), dtype=np.int64)
         places = np.empty_like(usable)
         for column, portion in enumerate(self.portions):
@@ -185,7 +185,7 @@ class Mix:
         return result
 
     def _after_whole(self, left: NodeState, kind: PodKind, fits: NDArray[np.bool_], result: Scores) -> Scores:
-        """Return each node's value after a pod with whole GPUs, or with parts of several GPUs (counted as whole)."""
+        """Return each node's value after a pod with whole GPUs; parts of several GPUs count as whole GPUs."""
         rows = np.flatnonzero(fits & (left.unused >= kind.devices))
         part = left.at(rows)
         part.unused -= kind.devices

@@ -16,8 +16,8 @@
 | `gangs`, `members`, `relief` | sentences of `muster explain` about progress and about changes that would help |
 
 This package makes no decisions. Decisions and objects contain a `Reason` (`muster.api.muster.reason`): a code with
-parameters, which programs can read and which is shown to users as a sentence. Each reason is defined as a constant, a
-text with blanks, or a function whose docstring describes the situation. Messages that only `muster explain` shows are
+parameters for programs, which is shown to users as a sentence. Each reason is defined as a constant, as a text with
+placeholders, or as a function whose docstring describes the situation. Messages that only `muster explain` shows are
 built as sentences directly. The text of a condition or an Event may change only when the facts change, because each new
 text costs a write. Of Muster's packages, this package imports only `muster.api` and `muster.resources`.
 """

@@ -1,7 +1,7 @@
 """Causes: short phrases that describe why a node does not accept a pod. Plugins of other packages may add causes.
 
-In messages a cause follows a number of nodes (`3 cordoned`, `1 has the taint gpu=yes`). In arrays a cause is a number,
-which `Causes` assigns.
+In messages, a cause follows a number of nodes (`3 cordoned`, `1 has the taint gpu=yes`). In arrays, a cause is a
+number, which `Causes` assigns.
 """
 
 from muster.api.kubernetes.devices import DEVICE_CLASS_RESOURCE
@@ -10,7 +10,7 @@ from muster.api.muster.reason import Reason, Sentence, constant, worded
 from muster.resources.vector import GPU, amount_text
 
 TAINT, SUSPECT, NOT_READY, SCARCE = "node-taint", "node-suspect", "node-not-ready", "node-scarce"
-"""Codes of causes that other modules read."""
+"""Codes of the causes that other modules compare with."""
 
 OTHER = constant(
     "node-other", "refused for a reason that is no longer recorded (restart the extender to see the reason)"
@@ -72,7 +72,7 @@ def taint_text(key: str, value: str) -> str:
 
 @worded("node-over-model")
 def over_model(model: str, queue: str, most: int) -> str:
-    """The gang's queue, or a queue above it, may not use more GPUs of the node's model."""
+    """The gang's queue, or a queue above it, is not allowed to use more GPUs of the node's model."""
     return f"has GPUs of model {model}, of which queue {queue} may use {amount_text(GPU, most)} (max-by-model)"
 
 
@@ -82,7 +82,7 @@ def faulty(fault: Fault) -> Reason:
 
 
 def fault_in(cause: Reason) -> str:
-    """Return the condition or taint that makes a node faulty; empty for other causes."""
+    """Return the condition or taint that makes a node faulty; empty if the cause is not a fault."""
     return str(cause.params["cause"]) if cause.code in {SUSPECT, NOT_READY} else ""
 
 

@@ -1,4 +1,4 @@
-"""Problems of device claims (resource.k8s.io), and demands of claims that only kube-scheduler checks.
+"""Problems with device claims (resource.k8s.io), and demands of claims that only kube-scheduler checks.
 
 In messages, the demands that only kube-scheduler checks follow the text `kube-scheduler decides, not counted:`.
 """
@@ -30,7 +30,7 @@ def claim_full(claim: str, most: int) -> str:
 
 @worded("device-claim-too-full")
 def claim_too_full(claim: str, used: int, most: int) -> str:
-    """More pods use the claim than the API allows."""
+    """More pods would use the claim than the API allows."""
     return f"resource claim {claim} is used by {many(used, 'pod')}, but at most {most} may use it"
 
 

@@ -4,15 +4,16 @@ from muster.api.limits import LimitError
 from muster.api.muster.reason import Sentence
 
 EXCLUDED = "SetAside"
-"""Reason of the condition of a gang that is excluded, because it exceeds a limit or caused an unexpected error."""
+"""Reason for the condition of a gang that is excluded because it exceeds a limit or has caused an unexpected error."""
 SHOWN_CHARS = 300
-"""Maximum number of characters that are shown of an error message, because it may quote the user's object."""
+"""Maximum number of characters of an error message that are shown. The error message may quote the user's object at any
+length."""
 
 excluded = Sentence("set-aside", "{why}")
 composite = (
     "the gang is part of CompositePodGroup {parent}, whose groups belong together, but Muster plans each PodGroup "
-    "alone: its pods would not start together with the pods of the other groups. Make one PodGroup of all their pods "
-    "(one of scheduling.volcano.sh has sub-groups: subGroupPolicy), or leave them to another scheduler"
+    "alone: its pods would not start together with the pods of the other groups. Put all their pods into one PodGroup "
+    "(PodGroups of scheduling.volcano.sh can have sub-groups: subGroupPolicy), or use another scheduler for them"
 ).format
 composite_missing = "the gang is part of CompositePodGroup {parent}, which does not exist or cannot be read".format
 same_name = (
@@ -52,7 +53,7 @@ too_many_wishes = (
 
 
 def error_text(error: Exception) -> str:
-    """Return the message of an error, with the error's type in front unless it is a LimitError."""
+    """Return the message of an error, preceded by the error's type unless the error is a LimitError."""
     if isinstance(error, LimitError):
         return str(error)
     text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

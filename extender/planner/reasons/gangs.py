@@ -1,4 +1,4 @@
-"""The progress of a gang in one sentence, with which the output of `muster explain` begins."""
+"""The progress of a gang in one sentence, which is the first line of `muster explain`."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ NOT_REPORTED = "the planner has not reported the gang's state yet"
 NOT_PLANNED = "no action of the planner's configuration has considered the gang"
 
 of_queue = Sentence("gang-of-queue", "a gang of queue {queue}")
-"""Description of a gang for readers who may not see the gang's namespace."""
+"""Description of a gang for users who are not allowed to see the gang's namespace."""
 waits = "it waits: {message}".format
 half_placed = (
     "only {taken} of the {wanted} pods that start together have a node; if the others get no node within "
@@ -73,9 +73,9 @@ def lost(pods: int, nodes: str) -> str:
 
 
 def awaits_room(epoch: int, there: int, victims: int, until: str, whose: Sequence[str] = ()) -> str:
-    """Victims still use the gang's planned nodes; `until` is the end of their last notice, or empty.
+    """Victims still use the gang's planned nodes; `until` is the end of the victims' last notice, or empty.
 
-    The argument `whose` has the names of the victims' gangs.
+    The argument `whose` contains the names of the victims' gangs.
     """
     pods = many(there, "pod") if there == victims else f"{there} of {victims} pods"
     pods += f" of {listed(whose, 2)}" if whose else ""

@@ -1,4 +1,4 @@
-"""The progress and problems of a pod: sentences of `muster explain` about the members of a gang and other pods."""
+"""The progress and problems of pods: sentences of `muster explain` about members of gangs and about other pods."""
 
 from collections.abc import Sequence
 
@@ -39,13 +39,13 @@ silent = "is on {node}, which {silence}, so its state is unknown".format
 
 
 def gated(own: Sequence[str], others: Sequence[str]) -> str:
-    """The pod waits until its gang's gate is removed, and perhaps other gates, too."""
+    """The pod waits until Muster's gate and perhaps other gates are removed."""
     more = f"; after that, the pod is still held by {', '.join(others)}" if others else ""
     return f"the pod waits behind the gate {' and '.join(own)} until its gang has a placement{more}"
 
 
 def pinned(node: str, epoch: int | None, taken: int, deadline: str) -> str:
-    """kube-scheduler is trying to bind the pod to its planned node; `taken` members are bound to nodes."""
+    """kube-scheduler is trying to bind the pod to its planned node; `taken` members of the gang are bound to nodes."""
     waits = "kube-scheduler has not bound the pod yet, or the bind call waits for other members"
     over = f"; the placement is abandoned at {deadline}" if deadline else ""
     return f"the pod is pinned to {node} by placement {epoch}; {waits} ({taken} have their node){over}"
@@ -77,5 +77,5 @@ def not_ready(since: str) -> str:
 
 
 def hindered_member(pod: str, node: str, why: str) -> str:
-    """Kubelet or the API server reports a problem of a member."""
+    """The kubelet or the API server reports a problem with a member."""
     return f"{pod}{f' on {node}' if node else ''}: {why}"

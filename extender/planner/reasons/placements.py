@@ -1,4 +1,4 @@
-"""Progress and end of placements, and evictions: sentences for statuses, Events and conditions."""
+"""Messages about the progress and the end of placements, and about evictions, for statuses, Events and conditions."""
 
 from collections.abc import Sequence
 
@@ -31,7 +31,7 @@ NOT_BOUND = "placement-not-bound"
 
 @worded(NOT_BOUND)
 def not_bound(pods: int, pod: str, why: str) -> str:
-    """Existing members were not bound in time; `pod` is the first of them, and `why` its problem if known."""
+    """Existing members were not bound in time; `pod` is the first such member, and `why` its problem if known."""
     hindrance = f": {why}" if why else ""
     return f"{pods} of the gang's pods {were(pods)} not bound in time, {pod} among them{hindrance}"
 
@@ -55,7 +55,7 @@ BUDGET = constant("placement-budget", "a PodDisruptionBudget forbids evicting po
 def victims_stay(pod: str = "", node: str = "") -> str:
     """Victims are being deleted but do not terminate.
 
-    `pod` is one of the victims (`ns/name`), or empty if the reader may not know its name.
+    `pod` is one of the victims (`ns/name`), or empty if the user who gets the message is not allowed to see its name.
     """
     one = f", {pod or 'one'} on node {node} among them" if node else ""
     return f"pods that had to leave the gang's nodes do not terminate{one}"
@@ -65,12 +65,12 @@ ROOM_TAKEN = constant("placement-room-taken", "other pods have taken the capacit
 
 
 EVICTED = scheduling.EVICTED
-"""Reason of the condition of an evicted gang."""
+"""Reason for the condition of an evicted gang."""
 
 STRAY = constant("eviction-stray", "the pod is pinned by a placement that has ended")
 _FOR_ANOTHER = "eviction-preempted", "eviction-reclaimed", "eviction-recalled", "eviction-moved"
-"""Codes of evictions in favour of another gang. Owners in other namespaces may not see that gang's name; `named` adds
-the name for readers who may see it."""
+"""Codes of evictions in favour of another gang. Owners in other namespaces are not allowed to see that gang's name;
+`named` adds the name for other owners."""
 
 
 @worded(_FOR_ANOTHER[0])
@@ -87,18 +87,18 @@ def reclaimed(queue: str, who: str = "a gang of that queue") -> str:
 
 @worded(_FOR_ANOTHER[2])
 def recalled(queue: str, who: str = "a gang") -> str:
-    """The gang that has lent the spare slots needs them."""
+    """The gang that has lent spare slots needs these spare slots itself."""
     return f"the gang runs on spare slots that {who} of queue {queue} needs for members that it has lost"
 
 
 @worded(_FOR_ANOTHER[3])
 def moved(queue: str, who: str = "a gang") -> str:
-    """The members are moved to other nodes."""
+    """Members of the gang are moved to other nodes in favour of another gang."""
     return f"moved to make room for {who} of queue {queue}"
 
 
 def named(reason: Reason, who: str) -> Reason:
-    """Return an eviction's reason with the name of the gang added, unless it already contains a name."""
+    """Return an eviction's reason with the name of the favoured gang added, unless it already contains a name."""
     inner = {name: named(each, who) for name, each in reason.params.items() if isinstance(each, Reason)}
     unnamed = reason.code in _FOR_ANOTHER and "who" not in reason.params
     return reason.given(**inner, **({"who": who} if unnamed else {}))
@@ -115,7 +115,7 @@ def failed_there(pod: str, times: int) -> str:
 
 
 def planned(pods: int, nodes: Sequence[str], victims: int) -> str:
-    """The pods are planned on these nodes; victims may first have to be evicted."""
+    """The gang's pods are planned on these nodes; victims may first have to be evicted."""
     where = f"{many(pods, 'pod')} {be(pods)} planned on {many(len(nodes), 'node')}: {listed(nodes)}"
     return f"{where}; {many(victims, 'pod')} of others must leave these nodes first" if victims else where
 
@@ -169,7 +169,7 @@ def notified(pods: int, at: str, reason: Reason) -> str:
 
 
 def to_be_evicted(at: str, reason: Reason = NOTHING) -> str:
-    """The gang has an eviction notice; `reason` is empty for readers who may not know it."""
+    """The gang has an eviction notice; `reason` is empty if the user is not allowed to see it."""
     return f"the gang will be evicted at {at}, or as soon as it has answered{f': {reason}' if reason else ''}"
 
 
@@ -190,8 +190,8 @@ AWAITS_OWNER = "eviction-awaits-owner"
 def awaits_owner(pods: int, reason: Reason, kind: str, until: str = "") -> str:
     """A whole gang was evicted, and its owner of this kind (empty: no owner) has not created new pods yet.
 
-    The controller of batch Jobs waits longer after each failed pod. `until` (RFC 3339) is the end of this controller's
-    longest possible wait; empty if no pod has failed.
+    The controller of batch Jobs waits longer after each failed pod. `until` (RFC 3339) is the end of the Job
+    controller's longest possible wait; empty if no pod has failed.
     """
     makes = f"the {kind} creates" if kind else "there are"
     text = f"its {evicted(pods, reason)}; the gang waits until {makes} new pods"
@@ -199,6 +199,6 @@ def awaits_owner(pods: int, reason: Reason, kind: str, until: str = "") -> str:
 
 
 def eviction(reason: Reason) -> str:
-    """Return the part of `awaits_owner` that describes the eviction, for a gang whose owner does not re-create pods."""
+    """Return the part of `awaits_owner` that describes the eviction, for owners that do not re-create pods."""
     params = reason.params
     return f"its {evicted(params['pods'], params['reason'])}" if reason.code == AWAITS_OWNER else str(reason)

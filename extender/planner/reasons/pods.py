@@ -1,4 +1,4 @@
-"""Reasons for which gangs wait because of pods: missing pods, gated pods, and too many pods that are being placed."""
+"""Reasons why gangs wait that concern pods: missing pods, gated pods, and too many pods that are being placed."""
 
 from collections.abc import Collection, Sequence
 
@@ -15,7 +15,7 @@ NOT_COMPARED = "NotComparedYet"
 LATER = "TriedLater"
 SLOT_LIMIT = "InFlightLimit"
 WORLD_ENDED = scheduling.WORLD_ENDED
-"""Reasons of the gang's condition, as CamelCase words."""
+"""Reasons for a condition in the gang's PodGroup, as CamelCase words."""
 
 not_compared = constant(
     "pods-not-compared",

@@ -1,4 +1,4 @@
-"""Refusals by queues and quotas, the order in which a queue's gangs start, and reservations for its first gang."""
+"""Messages about refusals by queues and quotas, about the order of a queue's gangs, and about reservations."""
 
 from collections.abc import Mapping, Sequence
 
@@ -12,7 +12,7 @@ from muster.volcano.queuelimits import UsageBudget
 
 _HOUR_S = 3600
 RESERVED = "reservation"
-"""Code of a reservation's reason; the parameter `aside` explains why the reservation binds only its own queue."""
+"""Code of the reason for a reservation; its parameter `aside` says why the reservation binds only its own queue."""
 OVER_CAPABILITY = scheduling.OVER_CAPABILITY
 GUARANTEED = "KeptForGuarantees"
 OVER_DESERVED = "QueueOverDeserved"
@@ -24,7 +24,7 @@ NOT_OPEN = "QueueNotOpen"
 STRICT_ORDER = "StrictOrder"
 NOT_FOR_NAMESPACE = "QueueNotForNamespace"
 OF_OTHER_POOL = "QueueOfOtherPool"
-"""Reasons of the gang's condition, as CamelCase words."""
+"""Reasons for a condition in the gang's PodGroup, as CamelCase words."""
 
 ROOT = constant("queue-root", "queue 'root' contains other queues and accepts no gangs")
 missing = Sentence("queue-missing", "queue {queue!r} does not exist")
@@ -44,14 +44,15 @@ unreadable_capability = Sentence(
     "queue-unreadable-capability", "the capability of queue {queue} cannot be read: {error}"
 )
 first_waits = "the first gang of the queue waits: {reason}".format
-"""Reason for a Queue's status; all users may read queues, so the gang's name and message are only in its PodGroup."""
+"""Reason for a Queue's status. All users may read queues, so the gang's name is not in the status but only in its
+PodGroup."""
 
 _REFUSALS = {
     OVER_CAPABILITY: "queue {queue} may use {limit} (capability) and uses {used}: {asked} more do not fit; wait until "
     "gangs of the queue end, or raise its capability",
     GUARANTEED: "queue {queue} has {limit}, of which {used} are used or guaranteed to other queues: "
     "{asked} more do not fit; wait until gangs end, or lower a guarantee",
-    OVER_DESERVED: "queue {queue} deserves {limit}, of which gangs that may not be evicted use {used}: {asked} more "
+    OVER_DESERVED: "queue {queue} deserves {limit}, of which gangs that cannot be evicted use {used}: {asked} more "
     "do not fit; make the gang preemptable, or raise what is deserved",
 }
 
@@ -61,14 +62,14 @@ _NEVER = {
     "request less, or raise its capability",
     GUARANTEED: "queue {queue} has {limit}, and {asked} are requested at once, which never fit; request less",
 }
-"""Messages for requests that exceed a limit even if no other gang runs, so that waiting does not help."""
+"""Messages about requests that would exceed a limit even if no other gang ran, so that waiting does not help."""
 _LIMITS = frozenset({"queue-refusal", "queue-over-user-limit"})
-"""Codes of refusals because of limits that only an administrator can change."""
+"""Codes of refusals due to limits that only an administrator can change."""
 
 
 @worded("queue-refusal")
 def refusal(reason: str, queue: str, resource: str, *, limit: int, used: int, asked: int) -> str:
-    """The queue rejects these requests, in milli-CPU or base units."""
+    """The queue rejects a gang's requests; amounts are in milli-CPU or base units."""
     amounts = {"limit": limit, "used": used, "asked": asked}
     words = {name: f"{amount_text(resource, amount)} {resource}" for name, amount in amounts.items()}
     text = _NEVER.get(reason, _REFUSALS[reason]) if asked > limit else _REFUSALS[reason]
@@ -76,7 +77,7 @@ def refusal(reason: str, queue: str, resource: str, *, limit: int, used: int, as
 
 
 def never_fits(reason: Reason) -> bool:
-    """Return True if the gang requests more than a limit of its queue, so that waiting does not help."""
+    """Return True if the requests exceed the whole limit of the queue, so that waiting does not help."""
     limit, asked = (reason.params.get(name) for name in ("limit", "asked"))
     return reason.code in _LIMITS and isinstance(limit, int) and isinstance(asked, int) and asked > limit
 
@@ -109,7 +110,7 @@ def over_window(queue: str, resource: str, *, until: float, limit: int, used: in
 
 
 def over_budget(queue: str, budget: UsageBudget, *, until: float) -> Reason:
-    """The enforced budget is used up until its period ends."""
+    """The queue's enforced budget is used up until its period ends."""
     return _over_budget(
         queue=queue, budget=budget_text(budget), now=NOW[budget.period], resource=budget.resource,
         until=format_time(until),
@@ -141,7 +142,7 @@ NOW: Mapping[Period, str] = {"month": "this month", "week": "this week", "day": 
 def budget_step(
     reason: str, queue: str, budget: UsageBudget | None, *, ratio: float, enforced: bool, left_out: bool = False
 ) -> str:
-    """Return the message of an Event about a queue's budget, which is None if the usage is unknown."""
+    """Return the message of an Event about a queue's budget; a `budget` of None means that the usage is unknown."""
     if budget is None and left_out:
         waits = "its gangs wait" if enforced else "its budget is not checked"
         return f"the usage of queue {queue} is missing, because not all usage fits into ConfigMap muster-usage; {waits}"
@@ -163,7 +164,7 @@ def budget_text(budget: UsageBudget) -> str:
 
 @worded("queue-no-nodes-for")
 def no_nodes_for(queue: str, resource: str, *, limit: int, used: int, asked: int) -> str:
-    """No nodes are requested from an autoscaler, because the queue may not use them."""
+    """No nodes are requested from an autoscaler, because the queue is not allowed to use more resources."""
     most, there, more = (amount_text(resource, amount) for amount in (limit, used, asked))
     return f"queue {queue} may use {most} {resource} (capability), uses {there}, and {more} more are requested"
 
@@ -194,13 +195,13 @@ NOT_ENOUGH = constant(
     "what it is guaranteed; evicting these frees too little capacity; smaller or fewer pods may fit, or it starts "
     "when gangs end",
 )
-"""The rule that prevents reclaiming for a gang, and changes that would help. The sentences contain no names of gangs
-and no amounts, so that they rarely change."""
+"""Messages about the rule that prevents reclaim for a gang, and about changes that would help. The messages contain no
+names of gangs and no amounts, so that they rarely change."""
 
 
 EXCEEDED = "QuotaExceeded"
 OVERCOMMITTED = "Overcommitted"
-"""Reasons of the gang's condition, as CamelCase words."""
+"""Reasons for a condition in the gang's PodGroup, as CamelCase words."""
 
 resource_quota = Sentence(
     "resource-quota", "ResourceQuota {quota} of the namespace leaves too little {resource} for the gang to start"
@@ -215,7 +216,7 @@ overcommitted = Sentence(
 _OWN = "only gangs of its own queue must leave these nodes free, "
 FOR_ITS_OWN = constant("reservation-for-its-own", f"{_OWN}as it waits for pods of that queue")
 OVER_SHARE = constant("reservation-over-share", f"{_OWN}as it would have more than its fair share")
-"""Reasons why a reservation applies only to its own queue."""
+"""Reasons why a reservation binds only its own queue."""
 expired = Sentence("reservation-expired", _OWN + "for a while, as all queues have done so for {after_s:g} s")
 OVER = constant(
     "reservation-over",
@@ -231,11 +232,12 @@ def expected(at: float | None) -> str:
 def reserved(
     nodes: Sequence[str], at: float | None, ending: Sequence[str], patience_s: float, aside: Reason, *, named: bool
 ) -> Reason:
-    """Nodes are reserved for a gang. If only the gang's own queue must respect the reservation, `aside` is the reason.
+    """Nodes are reserved for a gang. If the reservation binds only the gang's own queue, `aside` is the reason.
 
-    With `named`, readers may see the names of the gangs that end on these nodes.
+    With `named`, the message lists the names of the workloads whose end is expected on these nodes.
 
-    Without `named`, the reason has only the number of these gangs, because users can read a reason's stored data.
+    Without `named`, the stored reason contains only the number of these workloads, because users can read stored
+    reasons.
     """
     owners = listed(ending) if named else many(len(ending), "workload")
     made = _reserved(list(nodes[:3]), len(nodes), owners, len(ending), patience_s, aside)
@@ -258,6 +260,6 @@ def _reserved(
 
 @worded("reservation-in-the-way")
 def in_the_way(reservations: Sequence[tuple[Reason | str, Sequence[str], float | None]]) -> str:
-    """Reservations keep a gang from nodes with enough capacity; each is a tuple of gang, nodes and expected start."""
+    """Reservations keep a gang from nodes with enough capacity; each is given as gang, nodes and expected start."""
     parts = [f"the reservation of {gang} on {listed(nodes)}, {expected(at)}" for gang, nodes, at in reservations]
     return f"the gang would run into {' and '.join(parts)}"

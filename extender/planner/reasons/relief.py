@@ -25,7 +25,7 @@ def unsuitable(lost: str) -> str:
 
 
 def nothing(lacks: Shortage) -> str:
-    """The gang is larger than the cluster, and more nodes like the existing ones would not help."""
+    """The gang is larger than the cluster, and more nodes like the existing nodes would not help."""
     miss = lacks.miss
     if miss is None:
         return "nothing here: the needs of the gang's pods are unknown"
@@ -84,7 +84,7 @@ def ends(holders: Sequence[str]) -> str:
 
 
 def added(count: int, like: str, labels: Mapping[str, str]) -> str:
-    """There are too few nodes for the gang; `labels` has the labels that its pods select and no node has."""
+    """There are too few nodes for the gang; `labels` contains labels that its pods select but that no node has."""
     having = f" with the label {', '.join(f'{key}={value}' for key, value in labels.items())}" if labels else ""
     return f"{many(count, 'more node')} like {like}{having} {verb(count, 'join')}"
 
@@ -92,7 +92,7 @@ def added(count: int, like: str, labels: Mapping[str, str]) -> str:
 def holder(name: str, pods: int, nodes: int, since: str, end: str = "", stuck: Sequence[str] = ()) -> str:
     """A holder of capacity: `Job ns/first (8 pods on 8 nodes, since 10:00:00)`.
 
-    `end` is the holder's expected end; `stuck` has the holder's pods that are being deleted but do not terminate.
+    `end` is the holder's expected end; `stuck` contains the holder's pods that are being deleted but do not terminate.
     """
     does = "does" if len(stuck) == 1 else "do"
     late = f"; {listed(stuck, NAMED)} {does} not terminate although being deleted" if stuck else ""

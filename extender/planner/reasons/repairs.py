@@ -1,4 +1,4 @@
-"""Repairs of gangs whose nodes have failed: sentences in Events, Placements, and conditions of the PodGroup."""
+"""Messages about repairs of gangs whose nodes have failed, for Events, Placements and conditions of the PodGroup."""
 
 from collections.abc import Mapping
 
@@ -6,9 +6,9 @@ from muster.api.grammar import be, have, listed, many
 from muster.api.muster.reason import Sentence, constant, worded
 
 NODE_FAULT = "NodeFault"
-"""Reason of the condition of a gang whose members are on faulty nodes and stay there for now."""
+"""Reason for the condition of a gang whose members are on faulty nodes and stay there for now."""
 REPAIRS = frozenset({"repair-evicts-whole", "repair-replaces", "repair-restarts"})
-"""Codes of eviction reasons; an eviction with one of these codes belongs to a repair."""
+"""Codes of the reasons for evictions that belong to a repair."""
 GONE = "gone"
 BY_ANNOTATION = "its annotation muster.dev/on-node-fault says"
 JOB_RESTARTS = "its Job restarts as a whole when a pod is evicted"
@@ -47,7 +47,7 @@ _PLANS = {"wait": "stay", "replace": "will be replaced", "restart": "will have t
 
 
 def policy(nodes: str, members: int, policy: str, why: str) -> str:
-    """Return the effect of the repair policy on members on faulty nodes, for `muster explain`."""
+    """Return a sentence of `muster explain` about the effect of the repair policy on members on faulty nodes."""
     return f"{nodes}: by the policy {policy} its {many(members, 'member')} there {_PLANS[policy]}, as {why}"
 
 
@@ -60,7 +60,7 @@ def replaces(nodes: str, members: int, why: str, *, dead: bool) -> str:
 
 @worded("repair-restarts")
 def restarts(nodes: str, members: int, of: int, why: str, *, dead: bool) -> str:
-    """All members are evicted and restart: those on healthy nodes in place, the others on other nodes."""
+    """All members are evicted and restart: members on healthy nodes in place, the other members on other nodes."""
     where = f"{members} of its {many(of, 'member')} on other nodes"
     text = f"repairs: {nodes}: the gang restarts in place, {where}, as {why}"
     return f"{text}; {OUT_OF_SERVICE}" if dead else text

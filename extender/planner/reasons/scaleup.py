@@ -1,4 +1,4 @@
-"""Requests to autoscalers for nodes: additions to the reason why a gang waits, and conditions of its pods."""
+"""Messages about requests for nodes to autoscalers, for the gang's PodGroup and for conditions of its pods."""
 
 from collections.abc import Mapping
 
@@ -9,7 +9,7 @@ NOT_SERVED = "ProvisioningNotServed"
 REFUSED = "ProvisioningRefused"
 TIMED_OUT = "ProvisioningTimedOut"
 IN_VAIN = "ScaleUpInVain"
-"""Reasons of the pods' conditions, as CamelCase words."""
+"""Reasons for conditions of the pods, as CamelCase words."""
 
 NODES_EXIST = constant(
     "nodes-exist",
@@ -52,17 +52,17 @@ _timed_out = Sentence(
 
 
 def ended(name: str, condition: ReportedCondition) -> Reason:
-    """The request has ended with this condition."""
+    """The request for nodes has ended with this condition."""
     return _ended(name=name, kind=condition.type, why=_why(condition))
 
 
 def refused(name: str, condition: ReportedCondition) -> Reason:
-    """The autoscaler does not provision the request at present."""
+    """The autoscaler does not provision the requested nodes at present."""
     return _refused(name=name, why=_why(condition))
 
 
 def timed_out(name: str, timeout_s: float, conditions: Mapping[str, ReportedCondition]) -> Reason:
-    """The request was not provisioned in time; `conditions` maps types to the request's conditions."""
+    """The requested nodes were not provisioned in time; `conditions` maps types to the request's conditions."""
     last = next((conditions[kind] for kind in ("Provisioned", "Accepted") if kind in conditions), None)
     state = f"{last.type} is {last.status}{_why(last)}" if last is not None else "no autoscaler has processed it"
     return _timed_out(name=name, timeout_s=timeout_s, told=state)

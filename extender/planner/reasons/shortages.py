@@ -1,6 +1,6 @@
-"""Shortage of capacity for pods of one shape: the causes and the nearest miss, as data and as one sentence.
+"""Shortage of capacity for pods of one shape: the causes and the missing capacity, as data and as one sentence.
 
-`planner.framework.shortage` computes the shortage; PodGroup conditions, `muster explain` and `muster simulate` show the
+`planner.framework.shortage` computes a shortage; PodGroup conditions, `muster explain` and `muster simulate` show its
 sentence.
 """
 
@@ -16,27 +16,27 @@ from muster.api.muster.reason import Reason, worded
 from muster.resources.vector import PODS, Vector, amount_text
 
 NO_ROOM = "no-room"
-"""Code of the reason for too little free capacity; only the parameters in `Shortage.data` are stored with it."""
+"""Code of the reason for too little free capacity; of a shortage, only the parameters in `Shortage.data` are stored."""
 
 _OF_ROOM = frozenset({SCARCE, GPU_PARTS.code})
 """Codes of causes that mean a lack of capacity; other causes are, for example, taints and affinities."""
 _OF_NODES = frozenset({NODE_SELECTOR.code, NODE_AFFINITY.code, TAINT, CORDONED.code})
 """Codes of causes that depend only on the node's own labels, taints and cordon."""
 Wanted = Literal["together", "lost", "extra", "ever"]
-"""The pods that lack capacity: those that start together, replacements of lost members, or pods above the minimum;
-`ever` means that the pods do not fit even in an empty cluster."""
+"""The kind of pods that lack capacity: pods that start together, replacements of lost members, or pods above the
+minimum. `ever` means that the pods would not fit even into an empty cluster."""
 
 
 class Cause(Struct, frozen=True, rename="camel"):
-    """Number of nodes that one cause excludes; every node counts only for the first cause that applies."""
+    """A cause that excludes nodes, with the number of these nodes; each node counts only for its first cause."""
 
     words: str
     why: Reason
     nodes: int
     roomy: int
-    """Number of these nodes that have capacity for a pod."""
+    """Number of excluded nodes that have free capacity for a pod."""
     examples: tuple[str, ...]
-    """Names of the first nodes, in natural order."""
+    """Names of the first excluded nodes, in natural order."""
 
     @property
     def counted(self) -> str:
@@ -47,24 +47,24 @@ class Cause(Struct, frozen=True, rename="camel"):
 
 
 class Level(Struct, frozen=True, rename="camel"):
-    """Nodes that have the same free amount of the scarce resource."""
+    """The number of nodes that have the same free amount of the scarcest resource."""
 
     free: int
     nodes: int
 
 
 class NearestMiss(Struct, frozen=True, rename="camel"):
-    """The capacity that is missing, as an amount of the scarcest resource."""
+    """The capacity that the pods lack, as an amount of the scarcest resource."""
 
     pods: int
     resource: str
     """The scarcest resource; empty if the cause is not a lack of capacity."""
     amount: int
-    """Request of one pod, in milli-CPU or base units."""
+    """Amount of the scarcest resource that one pod requests, in milli-CPU or base units."""
     whole_nodes: bool
     """True if even an empty node holds at most one of these pods."""
     levels: tuple[Level, ...]
-    """Nodes that have some but too little free capacity, grouped by the free amount, largest first."""
+    """Nodes that have some but too little free capacity, grouped by the free amount, the largest amount first."""
 
     def each(self, pods: int) -> str:
         """Return the request of each of `pods` pods, such as ` of 8 nvidia.com/gpu each`.
@@ -85,7 +85,7 @@ class NearestMiss(Struct, frozen=True, rename="camel"):
 
 
 class Shortage(Struct, frozen=True, rename="camel"):
-    """The shortage of a pod set that does not fit."""
+    """The shortage of capacity for a pod set that does not fit."""
 
     pod_set: str
     kind: Wanted
@@ -102,13 +102,15 @@ class Shortage(Struct, frozen=True, rename="camel"):
     alike: tuple[str, ...] = ()
     """Other pod sets whose pods have the same shape; their pods are counted, too."""
     closest: Closest | None = None
-    """The closest domain, if there are enough nodes but no single domain holds all pods that must be in one."""
+    """The closest domain, if enough nodes are free but no single domain can hold all pods that must share a domain."""
     running: int = 0
-    """Number of the set's pods that are bound to nodes."""
+    """Number of pods of the pod set that are bound to nodes."""
     also: tuple[tuple[str, int], ...] = ()
-    """Further resources that nodes lack, each with the number of these nodes; a cause names only the first resource."""
+    """Further resources that nodes lack, each with the number of these nodes; a cause names only the first lacking
+    resource."""
     rest: tuple[tuple[str, int], ...] = ()
-    """Pod sets of other shapes that must start together with this one but were not tried, each with its number of pods.
+    """Pod sets that must start together with this pod set but were not tried, each with its number of pods. Pod sets of
+    the same shape are in `alike`.
     """
 
     @property
@@ -132,7 +134,7 @@ class Shortage(Struct, frozen=True, rename="camel"):
 
     @property
     def data(self) -> Reason:
-        """Data for lists of gangs: the number of pods without a node, and the request of one pod."""
+        """The reason as stored for lists of gangs: the number of pods without a node, and the request of one pod."""
         miss, closest = self.miss, self.closest
         if closest and closest.why:
             return Reason(code=NO_ROOM, params={"kind": self.kind})
@@ -174,7 +176,7 @@ class Shortage(Struct, frozen=True, rename="camel"):
 
     @property
     def nearest(self) -> str:
-        """The nearest miss as text; empty if unknown. The text names missing capacity only if a node lacks capacity."""
+        """The missing capacity as text; empty if unknown. Missing capacity is named only if a node lacks capacity."""
         if self.miss is None:
             return ""
         lacks_room = self.roomy or not self.causes or any(each.why.code in _OF_ROOM for each in self.causes)
@@ -202,4 +204,4 @@ def no_room(lacks: Shortage) -> str:
 
 
 UNTOLD = Shortage("", "together", 0, 0, {}, 0, 0, (), None)
-"""Placeholder for the shortage of a failed trial that is not reported."""
+"""Placeholder for the shortage of a failed trial whose shortage is not reported."""

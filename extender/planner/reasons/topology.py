@@ -1,6 +1,7 @@
-"""The domain that nearly holds a gang that requires one domain, and problems of HyperNodes.
+"""Messages about the closest domain for a gang that requires one domain, and about problems with HyperNodes.
 
-Sentences about problems of HyperNodes also appear in their condition `Valid`, in the log and in `muster topo`.
+Messages about problems with HyperNodes also appear in the condition `Valid` of HyperNodes, in the log and in `muster
+topo`.
 """
 
 from msgspec import Struct
@@ -45,14 +46,14 @@ class Closest(Struct, frozen=True, rename="camel"):
     """The domain that came closest to fulfilling a topology request, for one part of a gang."""
 
     part: str
-    """The pod set or sub-group; empty for the gang as a whole."""
+    """The name of the pod set or sub-group; empty for the whole gang."""
     topology: str
     level: str
     """The name of the required level, as shown to users."""
     domain: str
-    """The domain of the required level that holds the most pods; empty if none exists."""
+    """The domain of the required level that can hold the most pods; empty if the level has no domain."""
     held: int
-    """Number of pods for which the domain has room."""
+    """Number of pods for which the domain has capacity."""
     wanted: int
     """Number of pods that must be in one domain."""
     domains: int
@@ -61,7 +62,7 @@ class Closest(Struct, frozen=True, rename="camel"):
 
     @property
     def message(self) -> str:
-        """The reason as a sentence, without a full stop."""
+        """The reason why the request is not fulfilled, as a sentence without a full stop."""
         who = f"{self.part}: " if self.part else ""
         if self.why:
             return f"{who}{self.why}"

@@ -1,10 +1,10 @@
-"""Reasons why the extender rejects a call of kube-scheduler, in one enum for kube-scheduler, users and metrics."""
+"""Reasons why the extender rejects a call of kube-scheduler, as one enum for kube-scheduler, users and metrics."""
 
 from enum import StrEnum
 
 
 class CallResult(StrEnum):
-    """Outcome of a call, used as a label of the metrics."""
+    """Outcome of a filter or bind call, used as a label of metrics."""
 
     PASSED = "passed"
     REJECTED = "rejected"
@@ -16,7 +16,8 @@ class VerbReason(StrEnum):
 
     The texts are constants: a text that changes between calls would make kube-scheduler re-queue the pod at once, again
     and again. After an error, kube-scheduler tries again by itself. After a rejection, kube-scheduler tries again only
-    when the cluster changes. Therefore the extender rejects a call only if it is certain.
+    when the cluster changes. Therefore the extender rejects a call only if the call cannot succeed before the cluster
+    changes.
     """
 
     NOT_LEADING = "this Muster extender does not lead (kube-scheduler tries again)"
@@ -50,12 +51,12 @@ class VerbReason(StrEnum):
 
     @property
     def tag(self) -> str:
-        """Reason as a label of the metrics; empty if the call was not rejected."""
+        """The reason as a label of metrics; empty if the call was not rejected."""
         return self.name.lower()
 
     @property
     def verdict(self) -> CallResult:
-        """ERROR if kube-scheduler should retry, otherwise REJECTED."""
+        """The result of the call: ERROR if kube-scheduler should retry the call by itself, otherwise REJECTED."""
         return CallResult.REJECTED if self in _REJECTIONS else CallResult.ERROR
 
 

@@ -2,8 +2,8 @@
 
 Gangs that wait for something other than nodes (their queue, their pods, other gates) are skipped. Gangs that an
 autoscaler cannot help are also skipped. A gang whose last request failed is skipped for a while. A gang whose victims
-will be evicted requests no nodes, because it would get capacity twice; its conditions and request are withdrawn, unless
-the request already has nodes. If the requested nodes arrive before the victims' notice ends, the gang uses them and no
+will be evicted requests no nodes, because it would get capacity twice. A request of such a gang is withdrawn unless it
+is already provisioned. If requested nodes arrive before the victims' notice ends, the gang uses the nodes, and no
 victim is evicted (`elsewhere`).
 """
 
@@ -32,13 +32,13 @@ from muster.api.kubernetes.autoscaling import ProvisioningRequest
 from muster.api.muster.reason import Reason, reason_of
 
 MOST_CHECKED = 8
-"""Maximum number of gangs per queue that are checked until one of them can request nodes."""
+"""Maximum number of gangs per queue that are checked until one gang can request nodes."""
 Note = tuple[str, Reason]
-"""The reason of a gang's condition (empty if unchanged), and the text to add to the message of the condition."""
+"""The reason for a gang's condition (empty if unchanged), and the text to add to the condition's message."""
 _NODES_EXIST: Note = ("", reasons.scaleup.NODES_EXIST)
 KEPT_S = 10.0
-"""Minimum seconds for which a gang's pods request nodes, even if another gang now comes first, because each change
-costs many writes."""
+"""Minimum number of seconds for which a gang's pods request nodes, even if another gang now comes first. Each change of
+the requesting gang costs many writes."""
 
 
 @dataclass(slots=True)
@@ -50,7 +50,7 @@ class _CycleResults:
     asks: dict[str, Mapping[str, int]] = field(default_factory=dict)
     """Maps a gang's UID and a pod set to the number of pods that request nodes."""
     needed: set[str] = field(default_factory=set)
-    """UIDs of gangs whose request is kept."""
+    """UIDs of the gangs whose ProvisioningRequest is still needed."""
     notes: dict[str, Note] = field(default_factory=dict)
     """Maps a gang's UID to the text that is added to the message for its owner."""
 
@@ -58,7 +58,7 @@ class _CycleResults:
 class AskForNodes:
     """The action that requests nodes from autoscalers.
 
-    From cycle to cycle, the action remembers each gang's attempts (start, failures) and the last writes to pods.
+    From cycle to cycle, the action remembers each gang's attempts to get nodes and the last writes to pods.
     """
 
     name = "scale-up"
@@ -92,10 +92,10 @@ class AskForNodes:
         self._evictions.decide(session)
 
     def _go_through(self, session: Session, kinds: list[list[GangView]], results: _CycleResults) -> None:
-        """Request nodes for the first gang of a queue that can request any; existing requests continue for `KEPT_S`.
+        """Request nodes for the first gang of a queue that can request nodes; existing requests continue for `KEPT_S`.
 
-        A gang's existing request continues even if a gang with more failed attempts, which may never succeed, requests
-        nodes.
+        A gang's existing request continues even if a gang with more failed attempts requests nodes, because that gang
+        may never succeed.
         """
         given, in_vain = False, 0
         queue = kinds[0] if len(kinds) == 1 else session.ordered_gangs([gang for kind in kinds for gang in kind])
@@ -106,7 +106,7 @@ class AskForNodes:
                 given, in_vain = True, max(in_vain, tried.failures)
 
     def _ask(self, session: Session, gang: GangView, results: _CycleResults) -> bool:
-        """Request nodes for one gang in its preferred way; return False if no nodes are requested."""
+        """Request nodes for one gang in the gang's preferred way; return False if no nodes are requested."""
         preference, wanted = results.preferences.of(gang), session.ask(gang).nodes
         if note := _hindrance(session, gang, wanted, preference, results):
             if note == _NODES_EXIST:  # the nodes added for this gang cannot hold all of its pods
@@ -138,7 +138,7 @@ class AskForNodes:
 def _hindrance(
     session: Session, gang: GangView, wanted: Mapping[str, int], preference: ScaleUpPreference, results: _CycleResults
 ) -> Note | None:
-    """Return a note with the reason why the gang cannot request nodes; None if it can."""
+    """Return a note with the reason why the gang cannot request nodes; None if the gang can request nodes."""
     if why := preference.complaint or refusal(session, gang, wanted):
         return "", reasons.scaleup.not_asked(why=why)
     if _known(session, gang, wanted, preference) is None and results.existing.hold(gang, wanted):
@@ -179,7 +179,7 @@ def _request(
 def _known(
     session: Session, gang: GangView, wanted: Mapping[str, int], preference: ScaleUpPreference
 ) -> ProvisioningRequest | None:
-    """Return the gang's request if it matches the current demand."""
+    """Return the gang's ProvisioningRequest if it matches the current demand."""
     known = session.inputs.provisioning.get(gang.uid)
     if known is None or preference.mode != "provisioning-request":
         return None
@@ -187,14 +187,14 @@ def _known(
 
 
 def _waiting(session: Session) -> dict[str, Unschedulable]:
-    """Return the last decision about each waiting gang, by the gang's UID."""
+    """Return the last decision about each waiting gang, keyed by the gang's UID."""
     placed = {place.gang.uid for place in session.decided(Place)}
     waits = session.decided(Unschedulable)
     return {each.gang.uid: each for each in waits if each.gang.uid not in placed and not each.gang.active}
 
 
 def _candidates(waits: Iterable[Unschedulable], preferences: ScaleUpPreferences) -> dict[str, list[list[GangView]]]:
-    """Return the first gangs that lack nodes and may request them, by queue and kind of shortage, in order."""
+    """Return the first gangs that lack nodes and may request nodes, by queue and kind of shortage, in order."""
     found: dict[tuple[str, Wanted], list[GangView]] = {}
     for decision in waits:
         gang, lacks = decision.gang, decision.shortage
@@ -224,7 +224,7 @@ def _with(decision: Unschedulable, note: Note | None) -> Unschedulable:
 
 
 def _annotate(session: Session, notes: Mapping[str, Note]) -> None:
-    """Add notes to the messages that are written into PodGroups."""
+    """Add notes to the messages that explain in PodGroups why gangs wait."""
     if notes:
         session.decisions = [
             _with(each, notes.get(each.gang.uid)) if isinstance(each, Unschedulable) else each
@@ -235,7 +235,7 @@ def _annotate(session: Session, notes: Mapping[str, Note]) -> None:
 def _withdraw(session: Session, waits: Mapping[str, Unschedulable], results: _CycleResults) -> None:
     """Withdraw the requests of gangs that have started or are no longer allowed to request nodes.
 
-    Provisioned requests of waiting gangs, and requests of gangs that start without victims, are kept.
+    Provisioned requests of waiting gangs are kept, as are requests of gangs that are starting without victims.
     """
     if not session.inputs.provisioning:
         return

@@ -1,13 +1,13 @@
 """Reasons not to request nodes: full queues, existing nodes that an autoscaler would use, and failed attempts.
 
 cluster-autoscaler first packs pending pods into the free capacity, one by one and by kube-scheduler's own rules,
-without gangs, topology or avoided nodes. cluster-autoscaler adds no node for pods that fit in this way, so no nodes are
-requested for their gang.
+without gangs, topology or avoided nodes. cluster-autoscaler adds no node for pods that fit one by one, so no nodes are
+requested for a gang whose pods fit one by one.
 
 Autoscalers do not report whether they can help a pod. New nodes that hold only a part of a gang cost money while the
 gang's pods request more nodes, and other gangs of the queue wait. Therefore a gang pauses after each request without
-success, as after a failed ProvisioningRequest; each pause is longer than the previous one. The pauses are kept only in
-memory, so they end with a restart of the planner.
+success, as after a failed ProvisioningRequest; each pause is longer than the previous pause. Pauses are remembered only
+in memory, so they end with a restart of the planner.
 """
 
 from collections.abc import Container, Hashable, Iterable, Mapping
@@ -25,9 +25,9 @@ from muster.resources.vector import Vector, add, scale
 
 
 def refusal(session: Session, gang: GangView, wanted: Mapping[str, int]) -> Reason:
-    """Return why the gang's queues do not allow these additional pods of each set; empty if they are allowed.
+    """Return why the gang's queue or an ancestor does not allow these additional pods; empty if it allows them.
 
-    Capabilities are compared again, because plugins do not count resources that no node has.
+    Capabilities are checked here again, because plugins do not count resources that no node has.
     """
     ask, limited = session.ask(gang), session.snapshot.limited
     members = ask.members(session.hooks, wanted)
@@ -55,7 +55,7 @@ class ExistingNodes:
         self._known: dict[Hashable, bool] = {}
 
     def hold(self, gang: GangView, wanted: Mapping[str, int]) -> bool:
-        """Return True if the wanted number of pods of each pod set of this gang fits, each pod by itself."""
+        """Return True if the wanted number of pods of each pod set of this gang would fit one by one."""
         if any(pod_set.cls is None and wanted[pod_set.name] for pod_set in gang.pod_sets):
             return False
         members = self._session.ask(gang).members(self._session.hooks, wanted)
@@ -101,21 +101,21 @@ _NONE = GangAttempts()
 
 
 class ScaleUpAttempts:
-    """Attempts of gangs with a current or failed request, by UID; times are in seconds since the epoch."""
+    """Attempts of gangs to get nodes, keyed by the gangs' UIDs; times are in seconds since the epoch."""
 
     def __init__(self) -> None:
         self._tried: dict[str, GangAttempts] = {}
 
     def forget_all_but(self, waiting: Container[str]) -> None:
-        """Forget the attempts of all gangs except the waiting ones."""
+        """Forget the attempts of all gangs except waiting gangs."""
         self._tried = {uid: tried for uid, tried in self._tried.items() if uid in waiting}
 
     def of(self, uid: str) -> GangAttempts:
-        """Return the previous attempts of a gang."""
+        """Return the previous attempts of a gang to get nodes."""
         return self._tried.get(uid, _NONE)
 
     def give_up(self, uid: str, now: float) -> None:
-        """End the attempt of a gang; the gang pauses from now on."""
+        """End a gang's attempt to get nodes; the gang pauses from now on."""
         tried = self.of(uid)
         if tried.since is not None:
             tried.since, tried.failures = None, tried.failures + 1

@@ -1,11 +1,11 @@
 """Writes of the condition PodScheduled and of eviction annotations to pods, at limited rates.
 
 Each change of a condition costs a write of a pod. A condition is therefore written only if it changes, only after the
-gang has waited for a moment, and at most once every few seconds per gang. The rate of writes for all gangs together is
-limited. The last condition is not kept in memory, because the pod contains it.
+gang has waited for a moment, and at most once every few seconds per gang. The total rate of writes for all gangs is
+also limited. The last condition is not kept in memory, because the pod contains it.
 
 A pod gets the annotations about eviction when it is bound; `EvictionAnnotations` applies later changes of the queue.
-Annotations that Muster did not write stay unchanged.
+Annotations that Muster has not written stay unchanged.
 """
 
 from collections import Counter
@@ -26,7 +26,7 @@ SETTLE_S = 2.0
 SENTENCE_EVERY_S = 5.0
 """Minimum time, in seconds, between two messages of one gang; the message may change with every node."""
 ASKS_PER_S = 100.0
-"""Number of pods per second that may begin or stop to request nodes; a gang's pods should all do so within a few
+"""Number of pods per second that may begin or stop to request nodes. All pods of a gang should begin within a few
 seconds."""
 ASKS_AT_ONCE = 100.0
 SENTENCES_PER_S = 10.0
@@ -36,12 +36,12 @@ ANNOTATIONS_AT_ONCE = 20.0
 
 
 class WaitingMessage(NamedTuple):
-    """The scale-up request of one gang in this cycle."""
+    """The message to the pods of one waiting gang, and the gang's request for nodes, in this cycle."""
 
     gang: GangView
     why: Reason
     asks: Mapping[str, int] | None = None
-    """Maps a pod set to the number of its pods that request nodes; None if no pod does."""
+    """Maps a pod set to the number of its pods that request nodes; None if no pod requests nodes."""
 
 
 class Bucket:
@@ -58,7 +58,7 @@ class Bucket:
         self.left, self._at = min(self._most, self.left + passed * self._rate), now
 
     def take_token(self) -> bool:
-        """Take a token; return False without a token."""
+        """Take a token; return False if no token is left."""
         if self.left < 1:
             return False
         self.left -= 1
@@ -72,9 +72,9 @@ class _Written:
     since: float
     message_at: float = 0.0
     view: GangView | None = None
-    """The view of the gang when all its pods were last up to date."""
+    """The view of the gang at the time when all its pods were last up to date."""
     words: tuple[Reason, Mapping[str, int] | None] = (NOTHING, None)
-    """The reason, and the pods that request nodes, as last written."""
+    """The last written reason, and the last written numbers of pods that request nodes."""
     may_ask: bool = True
     """True if some pods may still have the condition by which they request nodes."""
 
@@ -88,7 +88,7 @@ class PodConditions:
         self._sentences = Bucket(SENTENCES_PER_S, SENTENCES_AT_ONCE)
 
     def writes(self, now: float, messages: Iterable[WaitingMessage]) -> list[SetCondition]:
-        """Return the writes, those for gangs that request nodes first; `now` is in seconds since the epoch."""
+        """Return the writes, with gangs that request nodes first; `now` is in seconds since the epoch."""
         self._asks.fill(now)
         self._sentences.fill(now)
         before, self._written = self._written, {}
@@ -123,7 +123,7 @@ class PodConditions:
 def differences(message: WaitingMessage) -> list[SetCondition]:
     """Return the conditions to write.
 
-    The first pod gets the gang's message, and other pods that request nodes get a reference to the first pod.
+    The gang's first pod gets the gang's message. Other pods that request nodes get a reference to the first pod.
     """
     members = gated_pods(message.gang)
     if not members:
@@ -153,11 +153,12 @@ def gated_pods(gang: GangView) -> list[PodRecord]:
 
 
 class EvictionAnnotations:
-    """Writer of the eviction annotations, with a memory of the gangs whose pods are up to date."""
+    """Writer of eviction annotations, which remembers the gangs whose pods are up to date."""
 
     def __init__(self) -> None:
         self._settled: dict[str, tuple[GangView, Mapping[str, str]]] = {}
-        """Maps a gang's UID to its view and its queue's annotations when all its pods were last up to date."""
+        """Maps a gang's UID to its view and its queue's annotations at the time when all its pods were last up to
+        date."""
         self._bucket = Bucket(ANNOTATIONS_PER_S, ANNOTATIONS_AT_ONCE)
 
     def decide(self, session: Session) -> None:

@@ -1,8 +1,8 @@
-"""Annotations of queues and workloads for autoscalers: `muster.dev/scale-up` and its companions.
+"""Annotations of queues and workloads for autoscalers: `muster.dev/scale-up` and related annotations.
 
-A workload's setting overrides its queue's setting, which overrides the settings of the queues above; the setting of
-`root` applies to the whole cluster. Because the queue pays for nodes, the queue's class and parameters apply, and its
-timeout is the upper limit.
+A workload's setting overrides its queue's setting, and a queue's setting overrides those of its ancestors. The setting
+of `root` applies to the whole cluster. Because the queue pays for nodes, the queue's provisioning class and parameters
+apply, and the queue's timeout is the upper limit.
 """
 
 from collections.abc import Mapping
@@ -21,12 +21,12 @@ from muster.volcano.access import lineage
 Mode = Literal["none", "condition", "provisioning-request"]
 MODES = get_args(Mode)
 DEFAULT_CLASS = "best-effort-atomic-scale-up.autoscaling.x-k8s.io"
-"""cluster-autoscaler's class that adds nodes for all pods of a request or for no pod."""
+"""The provisioning class of cluster-autoscaler that adds nodes for all pods of a request or for no pod."""
 DEFAULT_TIMEOUT_S = 900.0
 MAX_VALUE_CHARS = 255
-"""Maximum length of a parameter's value, as in the API."""
+"""Maximum length of a provisioning parameter's value, as in the API."""
 EVICTION_KEYS = (names.SAFE_TO_EVICT, names.SCALE_UP)
-"""Annotations of queues that determine if autoscalers may evict the queues' pods."""
+"""Annotations of queues that determine whether autoscalers may evict the queues' pods."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class ScaleUpPreference:
     provisioning_class: str = DEFAULT_CLASS
     parameters: tuple[tuple[str, str], ...] = ()
     timeout_s: float = DEFAULT_TIMEOUT_S
-    """Time from the creation of a request until it must be provisioned."""
+    """Maximum number of seconds from the creation of a request until it is provisioned."""
     complaint: str = ""
     """Sentence about an invalid annotation; the mode is then `none`."""
 
@@ -52,7 +52,7 @@ class ScaleUpPreferences:
     def __init__(self, queues: Mapping[str, Queue]) -> None:
         self._queues = queues
         self._of_queues: dict[str, tuple[dict[str, str], ScaleUpPreference]] = {}
-        """Maps a queue to its annotations, and to the preference of its gangs without own annotations."""
+        """Maps a queue to its annotations, and to the preference of its gangs that have no annotations of their own."""
 
     def of(self, gang: GangView) -> ScaleUpPreference:
         """Return the scale-up preference of a gang."""
@@ -75,7 +75,7 @@ def annotated(queues: Mapping[str, Queue], name: str, keys: tuple[str, ...]) -> 
 
 
 def safe_to_evict(queues: Mapping[str, Queue], group: PodGroup | None, labels: Mapping[str, str]) -> str:
-    """Return the value of safe-to-evict for pods with these labels; empty for none."""
+    """Return the value of the annotation safe-to-evict for pods with these labels; empty for no annotation."""
     if group is None:
         return ""
     annotation = annotated(queues, group.spec.queue or names.DEFAULT_QUEUE, EVICTION_KEYS)
@@ -83,10 +83,10 @@ def safe_to_evict(queues: Mapping[str, Queue], group: PodGroup | None, labels: M
 
 
 def evictable_of(of_queue: Mapping[str, str], group: PodGroup, labels: Mapping[str, str]) -> str:
-    """Return the queue's value of the eviction annotation, or `false` for a gang that requests nodes; empty for none.
+    """Return the queue's value of an eviction annotation, or `false` for a gang that requests nodes; empty for none.
 
-    An unknown value counts as none. A gang that requests nodes is protected, because an autoscaler that evicts one pod
-    would end the whole gang.
+    An unknown value counts as none. A gang that requests nodes is protected, because the eviction of one pod by an
+    autoscaler would end the whole gang.
     """
     if names.SAFE_TO_EVICT in of_queue:
         value = of_queue[names.SAFE_TO_EVICT]
@@ -117,7 +117,7 @@ def _read_request(of_queue: Mapping[str, str], own: Mapping[str, str]) -> ScaleU
 
 
 def _parameters(text: str) -> tuple[tuple[str, str], ...]:
-    """Parse a class's parameters, in order. Raises ValueError for values that the API server would reject."""
+    """Parse the parameters of a provisioning class. Raises ValueError for values that the API server would reject."""
     found = []
     for part in filter(None, (each.strip() for each in text.split(","))):
         key, separator, value = part.partition("=")

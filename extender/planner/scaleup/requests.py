@@ -1,7 +1,7 @@
-"""A gang's ProvisioningRequest from its creation to its withdrawal, with retries.
+"""The lifecycle of a gang's ProvisioningRequest: creation, answers of the autoscaler, retries, and withdrawal.
 
-The request object stores all state: the number of the attempt, and in its name a digest of the demand, so another
-process can continue.
+The ProvisioningRequest stores all state: the number of the attempt and, in its name, a digest of the demand. Another
+process can therefore continue.
 """
 
 import hashlib
@@ -24,29 +24,29 @@ from muster.api.volcano.scheduling import POD_GROUPS
 from muster.resources.delays import doubled_s
 
 BACK_OFF_S = 60.0
-"""Time, in seconds, from a failed request to the next one; doubled after each failure, as in Kueue."""
+"""Time, in seconds, from a failed request to the next request; doubled after each failure, as in Kueue."""
 MAX_REQUEST_DELAY_S = 1800.0
 MAX_POD_SETS = 32
-"""Maximum number of pod sets in a request, as in the API."""
+"""Maximum number of pod sets in a ProvisioningRequest, as in the API."""
 _GROUP_CHARS = 200
 _ENDS = {"Failed": "ProvisioningFailed", "CapacityRevoked": "CapacityRevoked", "BookingExpired": "BookingExpired"}
-"""Maps a condition that ends a request to the reason in the gang's condition."""
+"""Maps a condition that ends a ProvisioningRequest to the reason for the gang's condition."""
 
 
 class AutoscalerAnswer(NamedTuple):
-    """The autoscaler's latest answer to a ProvisioningRequest, from the request's conditions."""
+    """The autoscaler's latest answer to a ProvisioningRequest, read from the request's conditions."""
 
     reason: str
-    """The reason of the gang's condition, a CamelCase word; empty if unchanged."""
+    """The reason for the gang's condition, a CamelCase word; empty if unchanged."""
     words: Reason
     again_at: float | None = None
     """Earliest time of the next request, in seconds since the epoch; None before this request has ended."""
 
 
 def answer_to(request: ProvisioningRequest, *, timeout_s: float, now: float) -> AutoscalerAnswer:
-    """Return the answer in a request's conditions; a request without an answer in time has timed out.
+    """Return the answer in a request's conditions; a request that gets no answer in time has timed out.
 
-    A provisioned request is kept, but if its gang does not start on the new nodes, other gangs of the queue may request
+    A provisioned request is kept. If its gang does not start on the new nodes, other gangs of the queue may request
     nodes.
     """
     name = request.metadata.name
@@ -73,7 +73,7 @@ def answer_to(request: ProvisioningRequest, *, timeout_s: float, now: float) -> 
 
 
 def attempt_of(request: ProvisioningRequest) -> int:
-    """Return the number of the request among its gang's attempts, from 1."""
+    """Return the number of the gang's attempt to which the request belongs, from 1."""
     return whole_number(request.metadata.annotations.get(names.SCALE_UP_ATTEMPT)) or 1
 
 
@@ -83,7 +83,7 @@ def provisioned(request: ProvisioningRequest) -> bool:
 
 
 def consumption(request: ProvisioningRequest | None) -> dict[str, str]:
-    """Return the annotations of pods that use a provisioned request; empty for other requests."""
+    """Return the annotations of pods that use a provisioned request; empty if the request is not provisioned."""
     if request is None or not provisioned(request):
         return {}
     return {names.CONSUMED_REQUEST: request.metadata.name, names.CONSUMED_CLASS: request.spec.provisioning_class_name}
@@ -109,7 +109,7 @@ def new_request(
 
 
 def name_of(gang: GangView, wanted: Mapping[str, int], preference: ScaleUpPreference, attempt: int) -> str:
-    """Return the name of a gang's request, which changes with the demand."""
+    """Return the name of a gang's request; the name changes with the gang's demand."""
     shapes = [
         [each.name, wanted[each.name], each.cls.shape.hex() if each.cls else ""]
         for each in gang.pod_sets
