@@ -1,10 +1,10 @@
 """Plugin that scores nodes and GPUs by least expected fragmentation.
 
 The method follows "Beware of Fragmentation" (USENIX ATC 2023). A free GPU is useless to a pod if the node lacks free
-CPUs, memory or other GPUs for the pod. The value of a node is the amount of its free GPUs that the next pod can use, as
-a mean over the kinds of pods seen so far. A pod is placed on the node whose value it reduces least. By default, one
-tenth of the value is based on filling the node with pods of one kind. With the paper's definition alone, nodes would
-run out of CPUs. The mix of pods is estimated from the gangs that arrive.
+CPUs, memory or other GPUs for the pod. The value of a node is the amount of its free GPUs that the next pod can use,
+averaged over the kinds of recent pods. A pod is placed on the node whose value it reduces least. By default, one tenth
+of the value is based on filling the node with pods of one kind. With the paper's definition alone, nodes would run out
+of CPUs. The mix of pods is estimated from the gangs that arrive.
 """
 
 from collections import Counter

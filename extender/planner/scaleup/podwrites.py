@@ -1,8 +1,8 @@
 """Writes of the condition PodScheduled and of eviction annotations to pods, at limited rates.
 
 Each change of a condition costs a write of a pod. A condition is therefore written only if it changes, only after the
-gang has waited for a moment, and at most once every few seconds per gang. The total rate of writes for all gangs is
-also limited. The last condition is not kept in memory, because the pod contains it.
+gang has waited for a moment, and at most once every few seconds. The total rate of writes for all gangs is also
+limited. The last condition is not kept in memory, because the pod contains it.
 
 A pod gets the annotations about eviction when it is bound; `EvictionAnnotations` applies later changes of the queue.
 Annotations that Muster has not written stay unchanged.

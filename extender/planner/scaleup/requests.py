@@ -128,7 +128,7 @@ def pause_s(failed: int) -> float:
 def _past(text: str | None, now: float) -> float:
     """Return a time as seconds since the epoch; `now` for a time that cannot be parsed.
 
-    A time in the future counts as long ago: the clock was set back, or a user wrote the time, and nothing waits for it.
+    A time in the future counts as long past, because the clock was set back or a user wrote the time.
     """
     at = readable_time(text) or now
     return at if at <= now + CLOCKS_S else -inf
@@ -139,7 +139,7 @@ def _over(request: ProvisioningRequest, reason: str, words: Reason, ended: float
 
 
 def newest(found: Iterable[ProvisioningRequest]) -> dict[str, ProvisioningRequest]:
-    """Return the latest request of each gang, by the gang's UID."""
+    """Return the latest ProvisioningRequest of each gang, keyed by the gang's UID."""
     result: dict[str, ProvisioningRequest] = {}
     for request in sorted(found, key=attempt_of):
         for owner in request.metadata.owner_references:

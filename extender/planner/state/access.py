@@ -1,4 +1,4 @@
-"""Queues of the node pool, their tree, and the namespaces that may use them according to labels."""
+"""Queues of the node pool, their tree, and the labels that determine which namespaces may use each queue."""
 
 from collections.abc import Iterator, Mapping
 
@@ -12,7 +12,7 @@ from muster.volcano.access import DEPTH, NamespaceObstacle, barrier, locked_to, 
 
 
 class Access:
-    """Queues by name, and the labels of namespaces that determine access to queues."""
+    """Queues by name, and the labels of namespaces and queues that determine access to queues."""
 
     def __init__(self, pool: str = DEFAULT_POOL) -> None:
         self.pool = pool
@@ -22,12 +22,12 @@ class Access:
         """The queues of all pools; a queue belongs to the pool of its topmost ancestor."""
         self._children: dict[str, set[str]] = {}
         self.left: set[str] = set()
-        """Namespaces that no longer give their pods a queue, but have done so since the extender started."""
+        """Namespaces that no longer give their pods a queue, but gave them one earlier in this run of the extender."""
         self.ending: set[str] = set()
         """Namespaces that are being deleted, in which not even placements can be created."""
         self._labels: dict[str, Mapping[str, str]] = {}
         self._locked: set[str] = set()
-        """Namespaces that are locked to their queue."""
+        """Namespaces whose gangs may use only the queue that the namespace names."""
 
     @property
     def restricted(self) -> bool:
@@ -70,7 +70,7 @@ class Access:
                 yield each
 
     def queue_of_namespace(self, name: str) -> str:
-        """Return the queue that a namespace gives to its workloads; empty if it gives none."""
+        """Return the queue that a namespace gives to its workloads; empty if the namespace gives no queue."""
         return Namespace(metadata=ObjectMeta(labels=dict(self._labels.get(name, {})))).queue
 
     def on_namespace(self, old: Namespace | None, new: Namespace | None) -> bool:
@@ -91,7 +91,7 @@ class Access:
 
 
 def parents_of(queues: Mapping[str, Queue]) -> dict[str, str]:
-    """Return a map from each queue to its parent; the root's parent is empty.
+    """Return a mapping from each queue to its parent; the root's parent is empty.
 
     A queue without an existing parent, and one queue in each cycle of parents, are children of the root.
     """

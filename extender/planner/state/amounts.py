@@ -21,18 +21,18 @@ V = TypeVar("V")
 S = TypeVar("S", bound=np.generic)
 CLIP = 2**50
 MAX_SUM = 2**60
-"""Maximum of sums over many pods or queues, chosen so that the total of two sums fits into 64 bits."""
+"""Maximum of a sum over many pods or queues; the total of two such sums still fits into 64 bits."""
 _MAX_SHARE = 2**54
 """Maximum of one queue's sum: 16 PiB, more than any cluster has, but small enough to add the sums of several queues."""
 
 
 def sum_along(axis: dict[str, int], rows: int, sums: Vector) -> Amounts:
-    """Return sums, or limits of sums, as int64 of shape (rows,); resources outside the axis are left out."""
+    """Return sums of amounts, or limits of sums, as int64 of shape (rows,); resources outside the axis are left out."""
     return row_along(axis, rows, sums, _MAX_SHARE)
 
 
 def times(row: Amounts, count: int) -> Amounts:
-    """Return the resources of `count` pods that use `row` each, limited to 64 bits."""
+    """Return the resources of `count` pods, each of which uses `row`; the result is limited to 64 bits."""
     if not count or int(row.max(initial=0)) < MAX_SUM // count:
         return row * count
     product: Amounts = np.minimum(row.astype(np.float64) * count, MAX_SUM).astype(np.int64)
@@ -40,21 +40,21 @@ def times(row: Amounts, count: int) -> Amounts:
 
 
 def widened(array: NDArray[S], more: int, axis: int = -1) -> NDArray[S]:
-    """Return the array with this many more zeros along an axis (`np.pad` takes ten times as long for small arrays)."""
+    """Return the array with more zeros appended along an axis (`np.pad` takes ten times as long for small arrays)."""
     shape = [*array.shape]
     shape[axis] = more
     return np.concatenate([array, np.zeros(shape, array.dtype)], axis)
 
 
 def tally(counts: dict[K, int], key: K, change: int) -> None:
-    """Change a count; remove the entry if the count becomes 0."""
+    """Change a count in a table; remove the entry if the count becomes 0."""
     counts[key] = counts.get(key, 0) + change
     if not counts[key]:
         del counts[key]
 
 
 def discard(sets: dict[K, set[V]], key: K, member: V) -> None:
-    """Remove a member of a set; remove the set if it becomes empty."""
+    """Remove a member from a set in a table; remove the set if it becomes empty."""
     members = sets.get(key, set())
     members.discard(member)
     if not members:
@@ -62,7 +62,7 @@ def discard(sets: dict[K, set[V]], key: K, member: V) -> None:
 
 
 def put_member(members: set[K], key: K, *, present: bool) -> None:
-    """Add a member to a set, or remove the member from the set if `present` is false."""
+    """Add a member to a set if `present` is true, otherwise remove the member from the set."""
     if present:
         members.add(key)
     else:
@@ -85,7 +85,7 @@ def clipped(amount: int) -> int:
 
 
 def row_along(axis: dict[str, int], rows: int, vector: Vector, clip: int = CLIP) -> Amounts:
-    """Return a vector as int64 of shape (rows,), clipped; resources outside the axis are left out."""
+    """Return amounts by resource as clipped int64 of shape (rows,); resources outside the axis are left out."""
     result = np.zeros(rows, dtype=np.int64)
     for resource, amount in vector.items():
         row = axis.get(resource)

@@ -15,13 +15,13 @@ MOST_FAILED = 10_000
 
 
 class FailedMembers:
-    """The newest failed member per gang and node, kept even if the pod is gone in the next cycle."""
+    """The newest failed member per gang and node, remembered even if the failed pod is gone in the next cycle."""
 
     def __init__(self, most: int = MOST_FAILED) -> None:
         self._of: FIFOCache[str, dict[str, PodRecord]] = FIFOCache(most)
         """Maps a gang's key and a node to the failed member."""
         self.remembered: FIFOCache[str, tuple[AvoidedNode, ...]] = FIFOCache(most)
-        """Maps a gang's key to the nodes on which members failed, from its last Placement. A restarted Job has a new
+        """Maps a gang's key to the nodes on which members failed, as in its last Placement. A restarted Job has a new
         PodGroup of the same name, and therefore a new Placement."""
 
     def note(self, before: PodRecord | None, record: PodRecord) -> None:
@@ -33,24 +33,24 @@ class FailedMembers:
             known[record.node] = record
 
     def forget(self, key: str, uids: Collection[str]) -> None:
-        """Forget these members of a gang, because the Placement has counted them."""
+        """Forget these failed members of a gang, because the Placement has counted their failures."""
         left = {node: pod for node, pod in self._of.pop(key, {}).items() if pod.uid not in uids}
         if left:
             self._of[key] = left
 
     def remember(self, key: str, avoided: Iterable[AvoidedNode]) -> None:
-        """Remember the nodes on which members of a gang failed; do nothing without such nodes."""
+        """Remember the nodes on which members of a gang failed; do nothing if there are no such nodes."""
         entries = tuple(each for each in avoided if each.failures)
         if entries:
             self.remembered[key] = entries
 
     def copy(self) -> dict[str, dict[str, PodRecord]]:
-        """Return the failed members by gang and node."""
+        """Return the failed members, keyed by gang and node."""
         return {key: dict(nodes) for key, nodes in self._of.items()}
 
 
 def entries_of(gang: GangView, remembered: Mapping[str, tuple[AvoidedNode, ...]]) -> dict[str, AvoidedNode]:
-    """Return the avoided nodes, by name, from the Placements of the gang's current and previous PodGroups."""
+    """Return the avoided nodes, keyed by name, from the Placements of the gang's current and previous PodGroups."""
     own = gang.placement.status.avoided if gang.placement else ()
     return {each.node: each for each in (*remembered.get(gang.key, ()), *own)}
 
@@ -62,7 +62,7 @@ def avoided_nodes(
     *,
     failures: int = 0,
 ) -> dict[str, set[str]]:
-    """Return each gang's nodes that recently refused a member or on which one failed; `now` is in epoch seconds.
+    """Return the nodes that each gang avoids, because a member was refused or failed there; `now` is in epoch seconds.
 
     With `failures`, only nodes on which at least this many members have failed are returned.
     """

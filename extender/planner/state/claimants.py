@@ -1,7 +1,7 @@
-"""Updates of nodes and pods after changes of offered or claimed devices (`planner.state.devicetable`).
+"""Updates of nodes and pods when the nodes' devices or the claims change (`planner.state.devicetable`).
 
-A changed claim affects the pods that name it. Changed devices affect some nodes, or all nodes and pods if resources are
-added or removed.
+A changed claim affects the pods that name the claim. Changed devices affect some nodes, or all nodes and pods if
+resources for devices are added or removed.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -27,12 +27,13 @@ from muster.resources.pods import node_allocatable
 
 @dataclass(slots=True, eq=False)
 class Claimants:
-    """The users of claims, which are updated when claims or devices change.
+    """The pods that use each device claim; these pods are updated when claims or devices change.
 
-    The class calls `equip` with the UIDs of pods whose needs may have changed, and `job_changed` with a Job's UID.
+    The class calls `equip` with the UIDs of pods whose device needs may have changed. It calls `job_changed` with the
+    UID of a Job if the needs of its templates may have changed.
 
-    Each method `on_*` takes a changed object before and after its change (None if it does not exist), and returns True
-    if the change may be relevant to scheduling.
+    Each method `on_*` takes an object before and after its change (None if the object does not exist). The method
+    returns True if the change may be relevant to scheduling.
     """
 
     devices: DeviceTable
@@ -43,9 +44,9 @@ class Claimants:
     equip: Callable[[list[str]], None]
     job_changed: Callable[[str], None]
     users: dict[str, set[str]] = field(default_factory=dict)
-    """Maps a claim or claim template to the UIDs of pods that name it."""
+    """Maps a claim or claim template to the UIDs of the pods that name it."""
     left: dict[str, str] = field(default_factory=dict)
-    """Maps a claim with devices that no pod on a node names to the node of the devices."""
+    """Maps a claim to the node of its devices, for claims with devices that no pod on a node names."""
 
     def on_slice(self, old: ResourceSlice | None, new: ResourceSlice | None) -> bool:
         """Update a ResourceSlice."""
@@ -63,13 +64,13 @@ class Claimants:
         return self._changed(self.devices.inventory.put_class(name, new))
 
     def on_claim(self, old: ResourceClaim | None, new: ResourceClaim | None) -> bool:
-        """Update a ResourceClaim, for whose creation or deletion a pod may wait."""
+        """Update a ResourceClaim; its creation and deletion are relevant because pods may wait for them."""
         before = self.ledger.nodes.version
         self._changed(set(), {self.devices.on_claim(old, new)})
         return self.ledger.nodes.version != before or (old is None) != (new is None)
 
     def on_group(self, old: Collection[ClaimRef], new: Collection[ClaimRef]) -> None:
-        """Update the claims and claim templates that the pods of a native PodGroup share, before and after a change."""
+        """Replace the claims and claim templates `old`, which the pods of a native PodGroup share, by `new`."""
         before = {*self.devices.grouped}
         for refs, sign in ((old, -1), (new, 1)):
             for ref in refs:
@@ -92,7 +93,7 @@ class Claimants:
             self.ledger.equip(name, inventory.offers(name, own))
 
     def equipped(self, record: PodRecord) -> PodRecord:
-        """Return the pod's record with the class for its current claims; the same record if the class is unchanged."""
+        """Return the pod's record with the pod class for its current claims; the same record if nothing changed."""
         pod = PodClaims(record.uid, record.claims, record.extended_claim, record.uses_node)
         cls = self.classes.equipped(record.cls, self.devices.needs(pod, record.cls.asked))
         return record if cls is record.cls else replace(record, cls=cls)
@@ -100,7 +101,7 @@ class Claimants:
     def named(self, old: PodRecord | None, new: PodRecord | None) -> None:
         """Update the users of the claims that a pod names, and update the ledger entries of these claims.
 
-        The pod may also have been bound to a node or have been removed from its node.
+        Call `named` also when the pod has been bound to a node or removed from its node.
         """
         record, before, after = new or old, _claims_of(old), _claims_of(new)
         if record is None or not (before or after):
@@ -113,7 +114,7 @@ class Claimants:
             self._settle(key)
 
     def users_of(self, key: str) -> int:
-        """Return the number of users of a claim: pods on nodes, placed slots, and additional users in its status.
+        """Return the number of users of a claim: pods on nodes, placed slots, and further users in the claim's status.
 
         The API allows at most `MOST_PODS` users of a claim. A pod that waits for its binding is counted by its placed
         slot.
@@ -122,12 +123,12 @@ class Claimants:
         return counted + sum(map(self._counted_nowhere, claim.users if claim else ()))
 
     def claim_nodes(self) -> dict[str, str]:
-        """Return the node of each claim with devices that do not count as part of a pod."""
+        """Return a mapping from claim to node, for claims whose devices do not count as part of a pod."""
         named = ((key, self.ledger.entries.get(("allocated", key))) for key in self.ledger.device_users)
         return self.left | {key: entry.node for key, entry in named if entry is not None}
 
     def _counted_nowhere(self, uid: str) -> bool:
-        """Return True for a user in a claim's status that has no ledger entry: unknown, ended, or not bound yet."""
+        """Return True for a pod in a claim's status that no ledger entry counts: it is unknown, has ended, or waits."""
         pod = self.pods.get(uid)
         return pod is None or not (pod.uses_node or uid in self.ledger.entries or (pod.waiting and pod.gang))
 
@@ -145,7 +146,7 @@ class Claimants:
         return bool(nodes)
 
     def _check(self, uids: list[str], keys: Collection[str] | None) -> None:
-        """Update these pods, and these claims or claim templates; None means all of them."""
+        """Update these pods, and these claims or claim templates; `keys` of None means all claims and templates."""
         self.equip(uids)
         for uid in self.templates.equip_again(keys):
             self.job_changed(uid)
@@ -153,7 +154,7 @@ class Claimants:
             self._settle(key)
 
     def _settle(self, key: str) -> None:
-        """Open the ledger entry for a claim's devices, or close it if the devices count with the claim's own pod."""
+        """Open the ledger entry for a claim's devices; close the entry if the devices count as part of a pod."""
         claim = self.devices.claims.get(key)
         owner = self.pods.get(claim.owner) if claim else None
         own = [owner.extended_claim, *(ref.key for ref in owner.claims if ref.template)] if owner is not None else []

@@ -1,12 +1,12 @@
 """Comparisons of new queries (label selectors over pods) with the existing pods and templates, in small steps.
 
-A new pod is compared with all queries at the same time. A new query concerns all pods of its namespaces, possibly all
-pods of the cluster. New queries are therefore compared in *rounds*, each for the queries of one namespace. The rounds
-of different namespaces alternate, so that a namespace with many queries delays only itself. After a round, the state is
-the same as if all pods had arrived after its queries. Pods whose device claims changed are also updated in rounds,
-because one claim may have any number of users.
+A new pod is compared with all queries at once. A new query concerns all pods of its namespaces, possibly all pods of
+the cluster. New queries are therefore compared in *rounds*, each for the queries of one namespace. The rounds of
+different namespaces alternate, so that a namespace with many queries delays only itself. After a round, the state is
+the same as if all pods had arrived after the round's queries. Pods whose device claims changed are also updated in
+rounds, because one claim may have any number of users.
 
-Work is counted in checks of conditions and marks, not in time; a million checks take about a second.
+Work is measured as the number of checked conditions and marks, not as time; a million checks take about a second.
 """
 
 from collections import OrderedDict
@@ -23,14 +23,14 @@ from extender.planner.state.queries import Anchor, Labels, Mark, Query, anchors_
 from extender.planner.state.templates import Templates
 
 BATCH = 500
-"""Number of checks for one round before the next round continues."""
+"""Number of checks after which the next round continues."""
 POD = 5
-"""Cost, in checks, of finding out with which queries a pod must be compared."""
+"""Cost, in checks, of finding the queries with which a pod must be compared."""
 CHANGE = 50
 MARK = 5
 """Cost, in checks, of adding a mark to a pod (`MARK`), and of changing the pod's class (`CHANGE`)."""
 Reclass = Callable[[PodClass, Labels], tuple[PodClass, int]]
-"""Function that returns the current class of pods with the given class and labels, and the number of checks needed."""
+"""Type of a function that returns the current class of pods with the given class and labels, and its cost in checks."""
 
 
 @dataclass(slots=True, eq=False)
@@ -41,11 +41,11 @@ class _ComparisonRound:
 
 @dataclass(eq=False)
 class Comparisons:
-    """The rounds that are in progress.
+    """The comparisons in progress, in rounds.
 
-    The function `keep` is called for a pod with a changed class, and `job_changed` for a Job with changed classes of
-    its templates. The function `equipped` returns a pod with the class that results from its current device claims. The
-    function `released` is called with the keys of gangs that may have waited for a finished round.
+    The function `keep` is called for a pod whose class has changed, and `job_changed` for a Job whose templates'
+    classes have changed. The function `equipped` returns a pod with the class that results from its current device
+    claims. The function `released` is called with the keys of gangs that may have waited for a finished round.
     """
 
     classes: ClassTable
@@ -58,7 +58,8 @@ class Comparisons:
 
     def __post_init__(self) -> None:
         self._next: dict[str, list[Query]] = {}
-        """Maps the namespace of the querying pods to the queries of its next round, while a round is running."""
+        """Maps the namespace of the pods with new queries to the queries of its next round, while a round is
+        running."""
         self._open: set[Mark] = set()
         """Marks of the queries of all rounds that have not finished."""
         self._rounds: OrderedDict[tuple[str, str], _ComparisonRound] = OrderedDict()
@@ -79,9 +80,9 @@ class Comparisons:
         return frozenset(self._open)
 
     def hold(self, gang: GangView) -> bool:
-        """Return True if the gang's queries have not been compared with all pods yet, or its claims are outdated.
+        """Return True if the gang's queries have not been compared with all pods yet, or its pods' claims are outdated.
 
-        The function `released` is called when the gang may no longer have to wait.
+        The function `released` is called when the gang possibly no longer has to wait.
         """
         self._take_fresh()
         unequipped = self._unequipped.get(gang.group.metadata.namespace, {})
@@ -107,7 +108,7 @@ class Comparisons:
                 self._begin(("claims", namespace), _ComparisonRound(self._equip_steps(namespace)))
 
     def work(self, most: int | None = None) -> None:
-        """Continue for about `most` checks; with None, until all comparisons are done."""
+        """Continue the comparisons for about `most` checks; with None, until all comparisons are done."""
         if self._working:  # a change that is made here calls `work` again
             return
         self._working = True
@@ -181,7 +182,7 @@ class Comparisons:
                 yield from self._steps(namespace, self._adding(namespace, meant))
 
     def _steps(self, namespace: str, reclass: Reclass) -> Iterator[int]:
-        """Update the classes of the pods and templates of a namespace, one per step."""
+        """Update the classes of the pods and templates of a namespace, one pod or template per step."""
         for uid in list(self.pods.in_namespace.get(namespace, ())):
             record = self.pods.records.get(uid)
             if record is None:
@@ -218,7 +219,7 @@ class Comparisons:
         del self._unequipped[namespace]
 
     def _adding(self, namespace: str, queries: list[Query]) -> Reclass:
-        """Add the marks of these queries to the classes of the pods that match them."""
+        """Return a function that adds the marks of these queries to the classes of the pods that match the queries."""
         namespace_labels = self.classes.queries.namespaces.get(namespace, {})
         by_anchor: dict[Anchor, list[Query]] = {}
         for query in queries:

@@ -1,9 +1,9 @@
-"""Devices and claims of the cluster, updated by events, and the device needs of pods.
+"""Devices and claims of the cluster, updated by watch events, and the device needs of pods.
 
 A claim with allocated devices is counted as exactly these devices. A claim without allocated devices is counted as its
 demand, on the node of the pod that uses the claim. A pod's own claim (created for the pod from a template) counts as
 part of the pod once the pod has a node. Any other claim with devices counts separately. Each device therefore counts
-exactly once, even if kube-scheduler allocated the device for a pod that it could not bind.
+exactly once, even if kube-scheduler has allocated the device for a pod that could not be bound.
 
 Changes of devices (`inventory`) are rare, but may change the needs of all pods. Changes of claims are frequent, but
 concern only a few pods.
@@ -48,7 +48,7 @@ class ClaimRef:
 
 
 def claim_refs(spec: PodSpec, namespace: str, pod: Pod | None = None) -> tuple[ClaimRef, ...]:
-    """Return the claims of a pod or pod template; a pod's status names the claims that were created for the pod."""
+    """Return references to the claims of a pod or template; a pod's status names the claims created for the pod."""
     if not spec.resource_claims:
         return ()
     made = {each.name: each.resource_claim_name for each in pod.status.resource_claim_statuses} if pod else {}
@@ -66,14 +66,14 @@ def claim_refs(spec: PodSpec, namespace: str, pod: Pod | None = None) -> tuple[C
 
 
 def extended_claim(pod: Pod) -> str:
-    """Return namespace/name of the claim that kube-scheduler created for a pod's extended resources, or ""."""
+    """Return `namespace/name` of the claim that kube-scheduler created for a pod's extended resources, or ""."""
     claim = pod.status.extended_resource_claim_status
     return f"{pod.metadata.namespace}/{claim.resource_claim_name}" if claim and claim.resource_claim_name else ""
 
 
 @dataclass(frozen=True, slots=True)
 class AllocatedClaim:
-    """A claim, reduced to the fields that are relevant to planning."""
+    """A device claim, reduced to the fields that are relevant to planning."""
 
     demand: DeviceDemand
     owner: str
@@ -90,7 +90,7 @@ class AllocatedClaim:
 
 @dataclass(frozen=True, slots=True)
 class PodClaims:
-    """A pod or pod template with claims."""
+    """The claims of a pod or pod template."""
 
     uid: str = ""
     """UID of the pod; empty for a template."""
@@ -107,19 +107,19 @@ class DeviceTable:
         self.inventory = Inventory()
         self.claims: dict[str, AllocatedClaim] = {}
         self.on_nodes: dict[str, set[str]] = {}
-        """Maps a node to the keys of claims that have devices on it."""
+        """Maps a node to the keys of the claims that have devices on the node."""
         self.alike: set[str] = set()
-        """Keys of claims and templates whose devices must have the same value of an attribute; any changed device may
-        affect these claims."""
+        """Keys of claims and templates with the constraint that all devices have the same value of an attribute. Any
+        changed device may affect such a claim."""
         self.reserved: set[str] = set()
         """Keys of shared claims that are reserved for at least one pod."""
         self.grouped: Counter[ClaimRef] = Counter()
-        """Maps a claim or template that native PodGroups share to the number of these groups."""
+        """Maps a claim or template that native PodGroups share to the number of native PodGroups that share it."""
         self._templates: dict[str, DeviceDemand] = {}
         self._demands: dict[bytes, DeviceDemand] = {}
 
     def on_template(self, old: ResourceClaimTemplate | None, new: ResourceClaimTemplate | None) -> str:
-        """Update a claim template; return its key."""
+        """Update a claim template; return the template's key."""
         key = (new or old or ResourceClaimTemplate()).metadata.key
         demand = self._want(new.spec.spec, key) if new is not None else None
         before = put_entry(self._templates, key, demand)
@@ -128,7 +128,7 @@ class DeviceTable:
         return key
 
     def on_claim(self, old: ResourceClaim | None, new: ResourceClaim | None) -> str:
-        """Update a claim; return its key."""
+        """Update a claim; return the claim's key."""
         key = (new or old or ResourceClaim()).metadata.key
         known = _claim(new, self._want(new.spec, key)) if new is not None else None
         before = put_entry(self.claims, key, known)
@@ -145,7 +145,7 @@ class DeviceTable:
         put_member(self.alike, key, present=bool(demand and demand.alike))
 
     def _want(self, spec: ResourceClaimSpec, key: str) -> DeviceDemand:
-        """Return the demand of a claim; the equal claims of a template, maybe thousands, are parsed only once."""
+        """Return the demand of a claim; equal claims, such as thousands from one template, are parsed only once."""
         text = msgspec.msgpack.encode(spec)
         demand = self._demands.get(text)
         if demand is None:
@@ -165,13 +165,13 @@ class DeviceTable:
             self.inventory.uncount(kind, key.partition("/")[0], whole=kind in demand.all_of)
 
     def _nodes_of(self, claim: AllocatedClaim) -> set[str]:
-        """Return the node names in the claim's node selector; for devices of a single node, it names this node."""
+        """Return the names in the claim's node selector, which names one node if the devices belong to one node."""
         terms = claim.nodes.node_selector_terms if claim.nodes else ()
         fields = (each for term in terms for each in term.match_fields)
         return {value for each in fields if each.key == "metadata.name" for value in each.values}
 
     def allocated(self, key: str) -> tuple[str, Vector] | None:
-        """Return the node and the devices of a claim; None if none of its devices is counted."""
+        """Return the node and the counted devices of a claim; None if none of the claim's devices is counted."""
         claim = self.claims.get(key)
         if claim is None or not claim.devices:
             return None
@@ -210,7 +210,7 @@ class DeviceTable:
             sums.share(ref.key, claim.demand, grouped=grouped)
 
     def _add_made(self, sums: Sums, pod: PodClaims, ref: ClaimRef, claim: AllocatedClaim | None) -> None:
-        """Add a claim from a template.
+        """Add the needs of a claim that is created from a template.
 
         A claim that a PodGroup may own is reported as missing as long as it does not exist.
         """

@@ -1,7 +1,7 @@
-"""Exclusion of single nodes and pods that cannot be evaluated, and of gangs with such pods.
+"""Exclusion of nodes and pods that cannot be evaluated, and of gangs with such pods.
 
-An object with unexpected content must not harm other gangs. The state treats an excluded object as if it did not exist,
-and its owner can read the reason.
+An object with unexpected content must not harm other gangs. The state treats an excluded object as if it did not exist;
+the object's owner can read the reason.
 """
 
 from extender.planner import reasons
@@ -10,7 +10,7 @@ from muster.workloads.table import gang_of
 
 
 class Exclusions:
-    """The reasons, as sentences, why nodes, pods and gangs are excluded."""
+    """The excluded nodes, pods and gangs, with the reasons as sentences."""
 
     def __init__(self) -> None:
         self.nodes: dict[str, str] = {}
@@ -18,12 +18,13 @@ class Exclusions:
         self.pods: dict[str, str] = {}
         """Maps the UID of a pod to the reason of its exclusion."""
         self.gangs: dict[str, str] = {}
-        """Maps a gang that cannot be evaluated, although all its pods can be, to the reason."""
+        """Maps a gang to the reason of its exclusion, for gangs that cannot be evaluated although all their pods
+        can."""
         self._gang_of: dict[str, str] = {}
         self._of_gang: dict[str, dict[str, str]] = {}
 
     def add_pod(self, pod: Pod, reason: str) -> str | None:
-        """Exclude a pod; return the key of its gang, which cannot be evaluated without the pod."""
+        """Exclude a pod; return the key of the pod's gang, which cannot be evaluated without the pod."""
         meta = pod.metadata
         self.pods[meta.uid] = reasons.exclusions.pod(pod=meta.name, why=reason)
         gang = gang_of(pod)
@@ -34,7 +35,7 @@ class Exclusions:
         return key
 
     def forget_pod(self, uid: str) -> str | None:
-        """Drop a pod that is gone or can be evaluated again; return the key of its gang."""
+        """Forget a pod that is gone or can be evaluated again; return the key of the pod's gang."""
         if self.pods.pop(uid, None) is None:
             return None
         key = self._gang_of.pop(uid, None)
@@ -45,5 +46,5 @@ class Exclusions:
         return key
 
     def of_gang(self, key: str) -> str:
-        """Return the reason for which the gang or its first excluded pod is excluded; empty for other gangs."""
+        """Return why the gang or its first excluded pod is excluded; empty for other gangs."""
         return self.gangs.get(key) or next(iter(self._of_gang.get(key, {}).values()), "")

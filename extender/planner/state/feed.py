@@ -1,6 +1,6 @@
 """The kinds of objects that the planner reads, each with the method of the state that receives it.
 
-The watched cluster (`extender.cluster`), `muster explain` and the files of `muster snapshot` all use this table.
+The watches (`extender.cluster`), `muster explain` and `muster snapshot` all use this table of kinds.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -40,15 +40,15 @@ class Fed:
     resource: Resource[Any]
     apply: Callable[[PlannerState, Any, Any], bool | None]
     optional: bool = False
-    """True for a kind of another project, which is not read if its CRD is not installed."""
+    """True for a kind of another project; objects of the kind are not read if its CRD is not installed."""
     newer: bool = False
-    """True for a Kubernetes kind that older API servers do not serve; from these servers, the planner reads no objects
-    of the kind."""
+    """True for a Kubernetes kind that older API servers do not serve. The planner reads no objects of the kind from
+    such an API server."""
     pooled: bool = False
     """True if a label of the objects names their node pool, and the API server selects objects by this label."""
     limited: bool = False
-    """True if tenants create the objects and can make them large. Caches limit the memory of these objects per
-    namespace. Pods and claims have no limit, because all of them must be counted."""
+    """True if tenants create objects of the kind and can make them large. Caches limit the memory that such objects use
+    per namespace. Pods and claims have no such limit, because all pods and claims must be counted."""
 
 
 FEED = (
@@ -86,7 +86,7 @@ def natives_of(
     workloads: Iterable[Workload],
     namespaces: Iterable[Namespace],
 ) -> list[PodGroup]:
-    """Return the native PodGroups that are gangs of Muster, determined from these pods in the planner's way."""
+    """Return the native PodGroups that are gangs of Muster according to these pods, as the planner determines them."""
     if not natives:
         return []
     state = PlannerState()

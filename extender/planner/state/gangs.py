@@ -1,8 +1,8 @@
 """Views of gangs for the planner: pod sets, slots and phase.
 
-A *slot* is (pod set, rank). A slot is *taken* if its pod is bound or has succeeded, *placed* if an active placement
-gives it a node and no pod has taken it, and otherwise *open*. Views are immutable: when an object of the gang changes,
-a new view replaces the old one.
+A *slot* is a pair of a pod set and a rank. A slot is *taken* if its pod is bound or has succeeded, *placed* if an
+active placement gives it a node and no pod has taken it, and otherwise *open*. Views are immutable: when an object of
+the gang changes, a new view replaces the old one.
 """
 
 from collections.abc import Container, Iterator, Mapping, Sequence
@@ -43,9 +43,11 @@ class GangView:
     pods: list[PodRecord]
     placement: Placement | None
     arrival: int
-    """Position in the order in which gangs were first observed; orders gangs that were created in the same second."""
+    """Position in the order in which gangs were first observed; it orders gangs that were created in the same
+    second."""
     excluded: str = ""
-    """Reason why the gang cannot be evaluated, as a sentence for its owner; the view then has only the PodGroup."""
+    """Reason why the gang cannot be evaluated, as a sentence for its owner; the view then contains only the
+    PodGroup."""
     preempts: bool = True
     """False if the gang's PriorityClass has the preemptionPolicy Never, so that no pods are evicted for the gang."""
     restarts_whole: bool = False
@@ -53,11 +55,11 @@ class GangView:
     retry_spent: bool = False
     """True if a restart after an eviction uses up one of the limited restarts of the gang's Job."""
     compared: bool = field(default=True, init=False)
-    """False as long as the gang's demands on other pods are being compared (`state.comparisons`); meanwhile, the gang
-    is not placed."""
+    """False as long as the gang's demands on other pods are being compared (`state.comparisons`). The gang is not
+    placed in the meantime."""
     phase: GangPhase = field(init=False)
     guarded: tuple[object, bool] | None = field(default=None, init=False, compare=False)
-    """The PodDisruptionBudgets at the last check, and True if one of them protects a pod of the gang (`state.guards`).
+    """The PodDisruptionBudgets at the last check, and True if a budget protects a pod of the gang (`state.guards`).
     """
 
     def __post_init__(self) -> None:
@@ -72,13 +74,13 @@ class GangView:
 
     @property
     def workload(self) -> str:
-        """The gang's name for users: kind and name of its owner (`Job train`), or its own name without an owner."""
+        """The gang's name for users: kind and name of its owner (`Job train`), or else the name of its PodGroup."""
         owner = self.group.metadata.controller
         return f"{owner.kind} {owner.name}" if owner else f"gang {subject(self.group).metadata.name}"
 
     @property
     def classes(self) -> list[PodClass | None]:
-        """The pod class of each pod set; None for a pod set without pods and template."""
+        """The pod class of each pod set; None for a pod set without pods and without a template."""
         return [pod_set.cls for pod_set in self.pod_sets]
 
     @cached_property
@@ -89,12 +91,12 @@ class GangView:
 
     @cached_property
     def queue(self) -> str:
-        """Name of the gang's queue; Volcano's default queue if the PodGroup names none."""
+        """Name of the gang's queue; Volcano's default queue if the PodGroup names no queue."""
         return self.group.spec.queue or "default"
 
     @property
     def does_again(self) -> list[PodRecord]:
-        """Finished members that run again once a pod is evicted, because the Job restarts as a whole."""
+        """Finished members that run again after an eviction of a member, because the Job restarts as a whole."""
         return [pod for pod in self.pods if pod.taken and not pod.alive] if self.restarts_whole else []
 
     @cached_property
@@ -116,7 +118,7 @@ class GangView:
     def options(self) -> dict[str, str]:
         """Annotations about node faults and spare slots, from the PodGroup or else from a pod.
 
-        The native PodGroup of a Job lacks the Job's annotations; admission copies them to the pods.
+        The native PodGroup of a Job lacks the Job's annotations; the webhook copies them to the pods.
         """
         options = next((pod.about_gang for pod in self.pods if pod.about_gang), {})
         own = self.group.metadata.annotations
@@ -124,7 +126,7 @@ class GangView:
 
     @cached_property
     def scale_up(self) -> dict[str, str]:
-        """The gang's own settings for autoscalers."""
+        """The gang's own settings for requests to autoscalers."""
         return scale_up_of(self.group.metadata, self.pods[0].labels if self.pods else {})
 
     @cached_property
@@ -144,7 +146,7 @@ class GangView:
 
     @cached_property
     def started_s(self) -> float | None:
-        """Time in epoch seconds at which all pods of the gang's current run existed, or the first pod was bound."""
+        """Time, in epoch seconds, when all pods of the current run existed, or else when the first pod was bound."""
         started = readable_time(self.placement.status.started_at if self.placement else "")
         return started or min(
             [pod.bound_at for pod in self.pods if pod.alive and pod.bound_at is not None], default=None
@@ -164,7 +166,7 @@ class GangView:
     def spares_asked(self) -> Mapping[str, int]:
         """Maps a pod set ("": the largest one) to the number of nodes for which it requests spare slots.
 
-        The map is empty for most gangs.
+        The mapping is empty for most gangs.
         """
         return spares_of(self.options)
 
@@ -194,7 +196,7 @@ class GangView:
 
     @property
     def declared_s(self) -> float | None:
-        """Expected runtime, in seconds, of pods that do not declare one; None without such an annotation."""
+        """Expected runtime, in seconds, of pods that declare no runtime; None if the PodGroup declares none, either."""
         return declared_s(self.group.metadata.annotations)
 
     @cached_property
@@ -218,7 +220,7 @@ class GangView:
 
     @cached_property
     def pending(self) -> bool:
-        """True if the gang's pods may not be created yet, by the phase of its PodGroup."""
+        """True if the phase of the PodGroup does not yet permit the creation of the gang's pods."""
         return self.group.status.phase in {"", "Pending"}
 
     @cached_property
@@ -243,7 +245,7 @@ class GangView:
 
     @cached_property
     def started(self) -> bool:
-        """True if the gang has its minimum, or has had it in this run.
+        """True if the gang has its minimum, or had its minimum earlier in this run.
 
         New members of a started gang are placed when they arrive.
         """
@@ -251,17 +253,17 @@ class GangView:
 
     @cached_property
     def incomplete(self) -> bool:
-        """True if some members are bound to nodes, but never enough to start; such a gang is soon evicted."""
+        """True if members are bound to nodes, but never as many as the gang needs to start; it is soon evicted."""
         return self.phase in _INCOMPLETE
 
     @property
     def begun(self) -> bool:
-        """True if a member is known to have had a node, in this run or an earlier one."""
+        """True if a member is known to have had a node, in this run or in an earlier run."""
         return self.incomplete or self.started or once_whole(self.placement)
 
     @cached_property
     def at_rest(self) -> bool:
-        """True if the planner can do nothing for the gang except place it, until the gang's objects change."""
+        """True if the planner can only place the gang until the gang's objects change."""
         pinned = any(pod.pinned for pod in self.pods)
         return not (self.active or self.incomplete or pinned or self.outgrew_minimum)
 
@@ -277,17 +279,17 @@ class GangView:
 
     @cached_property
     def open_slots(self) -> Mapping[str, Sequence[int]]:
-        """Ranks of open slots by pod set."""
+        """Maps a pod set to the ranks of its open slots."""
         begun = self.begun
         return {pod_set.name: pod_set.open_slots(begun=begun) for pod_set in self.pod_sets}
 
     @property
     def minimums(self) -> dict[str, int]:
-        """Maps a pod set to the number of its members that must start; 0 for all if minMember is below their sum."""
+        """Maps a pod set to the number of its members that must start; all are 0 if minMember is below their sum."""
         return counting(self.min_member, {pod_set.name: pod_set.minimum for pod_set in self.pod_sets})
 
     def certainly_needed(self) -> dict[str, int]:
-        """Members per pod set without which the gang cannot start; the rest of minMember may be in any pod sets."""
+        """Maps a pod set to the number of its members without which the gang cannot start."""
         needed = self.minimums
         if len(self.pod_sets) == 1:
             needed[self.pod_sets[0].name] = self.min_member
@@ -296,11 +298,11 @@ class GangView:
         return {each.name: min(needed[each.name], each.replicas) for each in self.pod_sets}
 
     def satisfied(self, counts: Mapping[str, int]) -> bool:
-        """Return True if these numbers of members per pod set are enough to start."""
+        """Return True if these numbers of members per pod set are enough to start the gang."""
         return enough(counts, self.min_member, {each.name: each.minimum for each in self.pod_sets})
 
     def viable(self, counts: Mapping[str, int]) -> bool:
-        """Return True if these members per pod set suffice to continue, even if minimums have since been raised."""
+        """Return True if the gang can continue with these members per pod set, even if minimums have been raised."""
         least = self._kept or self._today
         return enough(counts, least.min_member, least.min_task_member)
 
@@ -315,8 +317,8 @@ class GangView:
     def started_with(self) -> StartedWith:
         """Return the minimum to record for this run.
 
-        A gang that has reached its current minimum records it. Any other gang keeps the recorded minimum or, without a
-        record, records the number of its members, but at most the current minimum.
+        For a gang that has reached its current minimum, the result is the current minimum. For any other gang, the
+        result is the recorded minimum or, without a record, the number of members, but at most the current minimum.
         """
         counts = self.taken_by_set
         if self.satisfied(counts):
@@ -325,13 +327,13 @@ class GangView:
 
     @property
     def floor(self) -> StartedWith:
-        """The minimum with which the gang starts or, once started, can continue; further members are growth."""
+        """The minimum that the gang needs to start or, once started, to continue; further members are growth."""
         today = StartedWith(min_member=self.min_member, min_task_member=self.minimums)
         return (self._kept if self.started else None) or today
 
     @property
     def outgrew_minimum(self) -> bool:
-        """True if the recorded minimum must be updated."""
+        """True if the recorded minimum of the gang must be updated."""
         known = self.placement.status.started_with if self.placement else None
         return known is not None and self.phase is GangPhase.WHOLE and known != self.started_with()
 
@@ -342,7 +344,7 @@ class GangView:
 
     @property
     def _kept(self) -> StartedWith | None:
-        """The minimum recorded at the gang's start, but at most the current minimum; None without a record."""
+        """The minimum that was recorded at the gang's start, but at most the current minimum; None without a record."""
         known = self.placement.status.started_with if self.placement and once_whole(self.placement) else None
         return None if known is None else lower(self._today, known)
 
@@ -357,7 +359,7 @@ class GangView:
         return self.satisfied({each.name: len(each.taken.keys() | each.waiting.keys()) for each in self.pod_sets})
 
     def waits_until(self, now: float) -> str:
-        """Return the earliest time of the gang's next placement (RFC 3339); empty if it may be placed now.
+        """Return the earliest time of the gang's next placement (RFC 3339); empty if the gang may be placed now.
 
         A gang whose pods were not created in time no longer waits once enough pods exist.
         """
@@ -378,7 +380,7 @@ class GangView:
 
 
 def scale_up_of(meta: ObjectMeta, labels: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings for autoscalers from a PodGroup's annotations and labels, and from its pods' labels."""
+    """Return the settings for autoscalers in a PodGroup's annotations and labels and in its pods' labels."""
     found = {key: meta.annotations[key] for key in names.SCALE_UP_KEYS if key in meta.annotations}
     for known in (meta.labels, labels):
         if names.SCALE_UP in known:

@@ -1,9 +1,9 @@
-"""PodGroups, their Placements and Jobs, and the views of gangs that are built from them.
+"""PodGroups, their Placements and Jobs, and the views of gangs that are built from these objects.
 
 The creation of a gang of a thousand pods causes thousands of events. Therefore an event only marks the gang as `dirty`,
-and `check` builds its view when the view is needed. A PodGroup or Placement that is older than the known version is
-ignored. The planner's own writes are recorded as soon as the API server has confirmed them, so the watch may still
-deliver an earlier version.
+and `check` builds the gang's view when it is needed. A PodGroup or Placement that is older than the known version is
+ignored. Muster's own writes are recorded as soon as the API server has confirmed them, so a watch may still deliver an
+earlier version.
 """
 
 from collections import Counter
@@ -39,13 +39,13 @@ def version(text: str) -> int:
 
 
 def is_older(item: Object, known: Object) -> bool:
-    """Return True for an earlier version of the same object."""
+    """Return True if the first object is an earlier version of the second object."""
     same = item.metadata.uid == known.metadata.uid
     return same and version(item.metadata.resource_version) < version(known.metadata.resource_version)
 
 
 def _check(group: PodGroup, pods: list[PodRecord], job: Job | None, placement: Placement | None) -> None:
-    """Raise LimitError for a gang that exceeds a limit, which is possible only if admission was bypassed."""
+    """Raise LimitError for a gang that exceeds a limit, which is possible only if the webhook was bypassed."""
     words = reasons.exclusions
     asked = [(words.MIN_MEMBER, group.spec.min_member, PODS), (words.PODS, len(pods), PODS)]
     if job:
@@ -63,8 +63,8 @@ class Priorities:
 
     A gang has the priority of its PodGroup, but at most the highest priority of its pods. The API server checks the
     PriorityClass of a pod, whereas a PodGroup may name any PriorityClass. For example, a ResourceQuota may allow a
-    namespace only a few pods of a class, or none. Before the pods of a gang exist, the templates of its Job limit its
-    priority. Without pods and templates, the limit is the priority of a pod without a class.
+    namespace only a few pods of a PriorityClass, or none. Before the pods of a gang exist, the templates of its Job
+    limit its priority. Without pods and templates, the limit is the priority of a pod without a PriorityClass.
     """
 
     def __init__(self) -> None:
@@ -75,7 +75,7 @@ class Priorities:
         put_entry(self._classes, name, new)
 
     def of_gang(self, name: str, pods: Sequence[PodRecord], templates: Iterable[Template]) -> tuple[int, bool]:
-        """Return the priority of a gang whose PodGroup names this class, and True if it may preempt."""
+        """Return the priority of a gang whose PodGroup names this PriorityClass, and whether the gang may preempt."""
         living = [pod for pod in pods if pod.waiting or pod.alive]
         if living:
             most = max(self._of_pod(pod) for pod in living)
@@ -165,7 +165,7 @@ class GangTable:
         return self.of_job(job)
 
     def _choose(self, key: str) -> None:
-        """Choose the later placement of object and annotation; if equal, the object, created from the annotation."""
+        """Choose the placement of the object or of the annotation, whichever is later; the object if both are equal."""
         one, note = self._objects.get(key), self._notes.get(key)
         chosen = one or note
         if one is not None and note is not None:
@@ -180,22 +180,25 @@ class GangTable:
         return placement if same else None
 
     def of_job(self, job: Job) -> str | None:
-        """Return the key of the Job's gang."""
+        """Return the key of the gang that this Job owns."""
         return self._of_job.get((job.metadata.namespace, job.metadata.uid))
 
     def _job_of(self, group: PodGroup | None) -> Job | None:
-        """Return the Job that owns a PodGroup; None if no Job does."""
+        """Return the Job that owns a PodGroup; None if no Job owns the PodGroup."""
         owner = group.metadata.controller if group else None
         job = self.jobs.get(owner.uid) if owner else None
         return job if job and group and job.metadata.namespace == group.metadata.namespace else None
 
     def some_done(self, key: str) -> bool:
-        """Return True if the gang's Job has recorded that members have succeeded; their pods may be gone."""
+        """Return True if the gang's Job has recorded that members have succeeded.
+
+        The pods of these members may be gone.
+        """
         job = self._job_of(self.groups.get(key))
         return job is not None and SUCCEEDED in job.status.controlled_resources
 
     def certainly_started(self, key: str, pods: PodTable) -> bool | None:
-        """Return the current value of `GangView.started`; None if it can only be determined by building a view."""
+        """Return the current value of `GangView.started`; None if only building a view can determine the value."""
         if pods.alive[key] and once_whole(self.placement_of(key)):
             return True
         group, known = self.groups.get(key), self.views.get(key)
@@ -210,10 +213,10 @@ class GangTable:
         return True if all_seen or _named_for_one_life(group) else None
 
     def check(self, key: str, pods: list[PodRecord], excluded: str) -> bool:
-        """Assign slots to a gang's members and build its view; return True if its placed slots may have changed.
+        """Assign slots to a gang's members and build its view; return True if placed slots may have changed.
 
-        Placed slots may change if pods changed their class, received slots, or became evaluable or unevaluable.
-        `excluded` is a known reason to exclude the gang; the method may find another reason.
+        Placed slots may change if pods received slots or another class, or if the gang was or is excluded. `excluded`
+        is a known reason to exclude the gang; `check` may find another reason.
         """
         self.dirty.discard(key)
         group, known = self.groups.get(key), self.views.get(key)
@@ -262,7 +265,7 @@ def _parts_of_gang(job: Job) -> tuple[object, object]:
 
 
 def _take_in(table: dict[str, T], old: T | None, new: T | None) -> str | None:
-    """Add an object to a table, or remove a deleted object; return its key, or None if the change is already known."""
+    """Add an object to a table, or remove a deleted object; return its key, or None if the change was already known."""
     item = new or old
     if item is None:
         return None
@@ -290,9 +293,9 @@ def _named_for_one_life(group: PodGroup) -> bool:
 def _of_owner(group: PodGroup, pods: list[PodRecord]) -> list[PodRecord]:
     """Return the pods that may belong to the gang, without pods of an earlier or later owner with the same name.
 
-    A workload that is deleted and created again has, for a while, pods of two incarnations, and the PodGroup of one of
-    them. New pods must not be planned as replacements in a gang that is about to be deleted. Old pods must not count as
-    members of the new gang.
+    A workload that is deleted and created again has, for a while, pods of two incarnations, but only one PodGroup. New
+    pods must not be planned as replacements in a gang that is about to be deleted. Old pods must not count as members
+    of the new gang.
     """
     owner, kind = group.metadata.controller, row_of(group.metadata.controller)
     if owner is None:
@@ -302,7 +305,7 @@ def _of_owner(group: PodGroup, pods: list[PodRecord]) -> list[PodRecord]:
 
 
 def _uid_of(pod: PodRecord, owner: OwnerReference, label: str) -> str:
-    """Return the UID of the gang's owner as recorded in the pod; empty without a record."""
+    """Return the UID of the gang's owner that the pod records; empty if the pod records no UID."""
     if pod.controller == f"{owner.kind}/{owner.name}":
         return pod.controller_uid
     return pod.labels.get(label, "") if label else ""

@@ -1,8 +1,8 @@
-"""Protection of a gang's pods from evictions for other gangs: annotations, the gang's own budget, PodDisruptionBudgets.
+"""Protection of a gang's pods from evictions for other gangs, by annotations and disruption budgets.
 
-A gang may not borrow capacity that cannot be reclaimed from it. Therefore a gang that may not be evicted as a whole is
-limited to what its queue deserves (`fairshare.refusals`). The rules of this module also apply to victim searches
-(`victims.units`).
+A gang is not allowed to borrow capacity that cannot be reclaimed from the gang. Therefore a gang that cannot be evicted
+as a whole is limited to what its queue deserves (`fairshare.refusals`). The rules of this module also apply to victim
+searches (`victims.units`).
 """
 
 from collections import defaultdict
@@ -17,7 +17,7 @@ from muster.resources.labels import Requirements
 
 
 class Guards:
-    """The PodDisruptionBudgets of a snapshot by namespace."""
+    """The PodDisruptionBudgets of a snapshot, keyed by namespace."""
 
     def __init__(self, budgets: Iterable[PodDisruptionBudget]) -> None:
         self._of: defaultdict[str, list[tuple[Requirements, PodDisruptionBudget]]] = defaultdict(list)
@@ -41,11 +41,11 @@ class Guards:
         ]
 
     def can_be_taken_back(self, gang: GangView) -> bool:
-        """Return True if all pods of a gang may be evicted for other gangs, so that the gang may borrow their capacity.
+        """Return True if all pods of a gang may be evicted for other gangs, so that the gang may borrow capacity.
 
         The result is False for gangs with `preemptable: "false"` or a budget of their own (jdb-*), and for gangs with a
-        pod that a PodDisruptionBudget counts. The number of evictions that this budget allows now does not matter: once
-        evicted pods wait, the budget allows no more evictions.
+        pod that a PodDisruptionBudget counts. The number of evictions that a PodDisruptionBudget allows now does not
+        matter: once evicted pods wait, the budget allows no more evictions.
         """
         if not gang.preemptable or not _lets_all_go(gang):
             return False
@@ -62,7 +62,7 @@ class Guards:
 
 
 def own_allowance(gang: GangView, alive: int) -> int | None:
-    """Return how many `alive` pods the gang's own budget (annotations jdb-*) allows to evict; None without a budget."""
+    """Return how many of `alive` pods the gang's own budget (annotations jdb-*) allows to evict; None: no budget."""
     said = gang.group.metadata.annotations
     if JDB_MIN_AVAILABLE in said:
         return alive - _number(said[JDB_MIN_AVAILABLE], gang, up=True)
@@ -90,5 +90,5 @@ def _number(text: str, gang: GangView, *, up: bool) -> int:
 
 
 def _size(gang: GangView) -> int:
-    """Return the number of the gang's pods, at least 1."""
+    """Return the number of the gang's pods, but at least 1."""
     return max(1, sum(pod_set.replicas for pod_set in gang.pod_sets))

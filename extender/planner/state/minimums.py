@@ -1,11 +1,11 @@
-"""The minResources of PodGroups, as charged against the limits of queues.
+"""The minResources of PodGroups, which are charged against the limits of queues.
 
 A PodGroup may request more resources than its members. For example, Spark's PodGroup requests the resources of all
 executors, but has only one member, the driver. While a gang with minResources has any pod, its queue is charged at
-least the minResources. Quota therefore remains for further pods of the gang, like the inqueue resources of Volcano's
+least the minResources. Quota therefore remains for further pods of the gang, as with the inqueue resources of Volcano's
 plugin capacity. Succeeded members count as if they still used their resources. Spare slots count towards minResources,
-because they become pods of the gang; devices of claims are charged in addition. PodGroups that Muster creates, and
-independent pods, are charged only for their pods.
+because they become pods of the gang; devices of claims are charged in addition. For PodGroups that Muster creates, and
+for independent pods, only the resources of existing pods are charged.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,7 +17,10 @@ from muster.workloads.table import holds_min_resources
 
 
 def min_resources(gang: GangView) -> Vector:
-    """Return the minResources of the PodGroup; empty if they cannot be parsed (such gangs are excluded elsewhere)."""
+    """Return the minResources of the PodGroup; empty if the minResources cannot be parsed.
+
+    Gangs with invalid minResources are excluded elsewhere.
+    """
     try:
         return vector(gang.group.spec.min_resources or {})
     except ValueError:
@@ -25,7 +28,7 @@ def min_resources(gang: GangView) -> Vector:
 
 
 def floor_of(gang: GangView) -> Vector:
-    """Return the minimum charge of a gang with pods; empty if the gang is charged only for its pods."""
+    """Return the least resources that a gang with pods is charged; empty if the gang is charged only for its pods."""
     if gang.independent or not holds_min_resources(gang.group.metadata):
         return {}
     floor = min_resources(gang)
@@ -37,7 +40,7 @@ def floor_of(gang: GangView) -> Vector:
 
 
 class MinResources:
-    """Minimum charges of the gangs with minResources, and the usages of their pods without claims, by key."""
+    """Minimum charges of gangs with minResources, and the usage of their pods without claims, keyed by gang."""
 
     def __init__(self) -> None:
         self._floors: dict[str, Vector] = {}
@@ -58,7 +61,7 @@ class MinResources:
         return iter(self._floors)
 
     def put(self, gang: str, floor: Vector, used: Vector) -> None:
-        """Set the minimum charge and the usage of a gang; without a floor, remove the gang."""
+        """Set the minimum charge and the usage of a gang; with an empty minimum charge, remove the gang."""
         if floor:
             self._floors[gang], self._used[gang] = floor, used
         elif gang in self._floors:
@@ -73,14 +76,14 @@ class MinResources:
         return subtract(self._charge(gang, self._used[gang]), self._used[gang]) if gang in self else {}
 
     def growth(self, gang: str, amounts: Mapping[str, int], sign: int = 1) -> Vector:
-        """Return the growth of the gang's charge if its pods use these resources, too, or (sign -1) release them."""
+        """Return by how much the gang's charge grows if its pods use, or with sign -1 release, these resources."""
         if gang not in self:
             return scale(amounts, sign)
         used = self._used[gang]
         return subtract(self._charge(gang, add(used, scale(amounts, sign))), self._charge(gang, used))
 
     def count(self, gang: str, amounts: Mapping[str, int], sign: int = 1) -> Vector:
-        """Add resources to the usage of a gang's pods (with sign -1: subtract); return the growth of its charge."""
+        """Add resources to the usage of a gang's pods (sign -1: subtract); return the growth of the gang's charge."""
         growth = self.growth(gang, amounts, sign)
         if gang in self:
             self._used[gang] = add(self._used[gang], scale(amounts, sign))

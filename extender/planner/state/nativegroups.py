@@ -1,10 +1,11 @@
 """Native PodGroups; a native PodGroup is a gang if one of its pods uses one of Muster's schedulers.
 
-In the API, only the pods of a group name a scheduler. Until a pod of the group is known, Muster ignores the group. The
-gang of a native group has another name than the group. If a Volcano PodGroup has the gang's name, too, the gang is that
-PodGroup, and Muster excludes it from scheduling.
+In the API, only the pods of a native PodGroup name a scheduler. Until a pod of the group is known, Muster ignores the
+group. The gang of a native PodGroup has another name than the group. If a Volcano PodGroup also has the gang's name,
+Muster excludes the gang from scheduling.
 
-The groups of a CompositePodGroup (a group of groups) with constraints across its groups are excluded from planning.
+Groups of a CompositePodGroup (a group of groups) are excluded from planning if the CompositePodGroup has constraints
+across its groups.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -22,15 +23,15 @@ from muster.api.muster.native import as_group, binds_parts, held_queue, is_nativ
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
 
 MOST_LEVELS = 8
-"""Maximum number of CompositePodGroups that are checked above a group; the API allows four levels."""
+"""Maximum number of levels of CompositePodGroups that are checked above a group; the API allows four levels."""
 
 
 @dataclass(slots=True, eq=False)
 class NativeGroups:
-    """Native PodGroups, by the key of their gang. `gangs` has the gangs of the state; `put` adds or removes a gang.
+    """Native PodGroups, keyed by their gang's key. `gangs` contains the state's gangs; `put` adds or removes a gang.
 
-    `changed` marks a gang whose reason in `excluded` (by key) has changed, and `namespace_queue` returns a namespace's
-    queue. `claims_changed` is called with the previous and the current shared claims of a group's pods.
+    `changed` marks a gang whose reason in `excluded` has changed, and `namespace_queue` returns a namespace's queue.
+    `claims_changed` is called with the previous and the current claims that the pods of a group share.
     """
 
     gangs: Mapping[str, PodGroup]
@@ -46,13 +47,13 @@ class NativeGroups:
     _of_workload: dict[str, set[str]] = field(default_factory=dict)
     """Maps a Workload to the keys of its gangs."""
     _reported: dict[str, tuple[tuple[str, str], str]] = field(default_factory=dict)
-    """Maps a gang to its oldest pod, whose scheduler assigns the gang to Muster, and to the queue that this pod
-    names."""
+    """Maps a gang to its oldest pod, whose scheduler decides whether the gang is Muster's, and to the queue that this
+    pod names."""
     _podless: set[str] = field(default_factory=set)
-    """Keys of gangs without pods; a later group of the same name is Muster's only once it has a pod."""
+    """Keys of gangs without pods. A later group of the same name is Muster's only once the group has a pod."""
 
     def on_group(self, old: NativePodGroup | None, new: NativePodGroup | None) -> bool:
-        """Update a group; return True if this changes a gang."""
+        """Update a native PodGroup; return True if the update changes a gang."""
         meta = (new or old or NativePodGroup()).metadata
         key = f"{meta.namespace}/{native_gang(meta.name)}"
         known = self.groups.get(key)
@@ -73,12 +74,12 @@ class NativeGroups:
         return self.settle(key)
 
     def on_written(self, new: NativePodGroup) -> bool:
-        """Update a group that Muster wrote, unless the watch has since reported that it was deleted."""
+        """Update a group that Muster has written, unless the watch has reported that the group was deleted."""
         known = self.groups.get(f"{new.metadata.namespace}/{native_gang(new.metadata.name)}")
         return known is not None and known.metadata.uid == new.metadata.uid and self.on_group(known, new)
 
     def on_workload(self, old: Workload | None, new: Workload | None) -> bool:
-        """Update a Workload, whose labels may name the queue of its groups; return True if this changes a gang."""
+        """Update a Workload, whose labels may name its groups' queue; return True if the update changes a gang."""
         meta = (new or old or Workload()).metadata
         known = put_entry(self._workloads, meta.key, Object(metadata=new.metadata) if new else None)
         before, after = (queue_of(each) if each else "" for each in (known, new))
@@ -86,7 +87,7 @@ class NativeGroups:
         return bool([key for key in keys if self.settle(key)])
 
     def on_composite(self, old: CompositePodGroup | None, new: CompositePodGroup | None) -> bool:
-        """Update a CompositePodGroup; return True if this changes a gang."""
+        """Update a CompositePodGroup; return True if the update changes a gang."""
         meta = (new or old or CompositePodGroup()).metadata
         known = put_entry(self._composites, meta.key, new)
         if known is not None and new is not None and known.spec == new.spec:
@@ -99,12 +100,12 @@ class NativeGroups:
         return bool([key for key in parts if self.settle(key)])
 
     def on_namespace(self, namespace: str) -> bool:
-        """Update a namespace whose queue changed; return True if this changes a gang."""
+        """Update a namespace whose queue has changed; return True if the update changes a gang."""
         keys = [key for key, group in self.groups.items() if group.metadata.namespace == namespace]
         return bool([key for key in keys if self.settle(key)])
 
     def on_pod(self, record: PodRecord) -> None:
-        """Record a pod, which may make its group a gang of Muster."""
+        """Record a pod; its group may thereby become a gang of Muster."""
         if record.gang is None or not record.ours:
             return
         self._podless.discard(record.gang)
@@ -116,14 +117,14 @@ class NativeGroups:
             self.settle(record.gang)
 
     def without_pods(self, key: str) -> None:
-        """Record that a gang has no pods left; its group still belongs to Muster."""
+        """Record that a gang has no pods left; the gang's group still belongs to Muster."""
         if key in self.groups:
             self._podless.add(key)
         else:
             self._reported.pop(key, None)
 
     def settle(self, key: str) -> bool:
-        """Update the gang of a group to the group's current content; return True if this changes the gang."""
+        """Update the gang of a group to the group's current content; return True if the update changes the gang."""
         group, known = self.groups.get(key), self.gangs.get(key)
         if known is not None and is_native(known) and (group is None or group.metadata.uid != known.metadata.uid):
             self.put(known, None)
@@ -136,9 +137,9 @@ class NativeGroups:
         return self.put(known, gang) or excluded
 
     def _gang(self, key: str, group: NativePodGroup) -> PodGroup | None:
-        """Return the gang of a group; None until the group is known to be Muster's, or if it is in another pool.
+        """Return the gang of a group; None if the group is not known to be Muster's or is in another pool.
 
-        A group with a phase written by Muster, which also records the pool, remains a gang of Muster.
+        A group whose phase Muster has written remains a gang of Muster; the phase also records the pool.
         """
         gang = as_group(group, self._queue(key, group))
         return gang if key in self._reported or (gang.status.phase and pool_of_group(group) == self.pool) else None
@@ -171,8 +172,7 @@ class NativeGroups:
     def _queue(self, key: str, group: NativePodGroup) -> str:
         """Return the gang's queue.
 
-        The queue is the first one named by the nodes, the group, its Workload, its pods (as for their Job), or its
-        namespace.
+        The queue is the first queue that is named by the nodes, the group, its Workload, its pods, or its namespace.
         """
         if held := held_queue(group):
             return held

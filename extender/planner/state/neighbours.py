@@ -1,8 +1,8 @@
 """Demands of a pod on other pods, as queries: (anti-)affinity and topology spread constraints.
 
-The demands follow kube-scheduler's rules. `matchLabelKeys` and `mismatchLabelKeys` are conditions on the pod's own
-labels, which the API server adds to the selectors of a new pod. The module also adds these conditions for templates,
-which lack them.
+The demands follow kube-scheduler's rules. For `matchLabelKeys` and `mismatchLabelKeys`, the API server adds conditions
+with the pod's own label values to the selectors of a new pod. Templates lack these conditions, so the module adds them
+for templates, too.
 """
 
 from collections.abc import Callable, Iterable
@@ -18,14 +18,14 @@ from muster.resources.labels import Requirement, Requirements
 
 @dataclass(frozen=True, slots=True)
 class AntiAffinityRule:
-    """Rule that no pod matching the query may be in the same domain."""
+    """Rule that no pod that matches the query is allowed in the same domain."""
 
     query: Query
     topology_key: str
 
     @property
     def mark(self) -> Mark:
-        """Mark (id) under which pods with this rule are counted: its query, its topology key, and the query as text."""
+        """Mark (id) of pods with this rule: the rule's query, its topology key, and the query as text."""
         return ("apart", self.query.mark, self.topology_key, str(self.query))
 
 
@@ -35,14 +35,15 @@ class Spread:
 
     topology_key: str
     query: Query | None
-    """Selects the pods that the constraint counts; None if the selector is missing or empty, so that no pods count.
+    """Selects the pods that the constraint counts. None if the selector is missing or empty, so that no existing pods
+    count.
     """
     max_skew: int
     min_domains: int
     honor_affinity: bool
     honor_taints: bool
     empty_selector: bool
-    """True for an empty selector, which counts the pod to be placed but no existing pods."""
+    """True for an empty selector: the constraint counts the pod that is being placed, but no existing pods."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,7 @@ class Neighbours:
         return bool(self.together or self.apart or self.spreads)
 
     def shape(self) -> list[object]:
-        """The demands as a part of a pod class's key, equal for equal demands."""
+        """The demands as a part of a pod class's key; equal demands have equal shapes."""
         return [
             self.together.mark if self.together else None,
             self.together_keys,
@@ -87,7 +88,7 @@ class Neighbours:
         return [query for query in asked if query is not None]
 
     def restrict_own_kind(self, matched: Marks) -> bool:
-        """Return True if placing a pod with these marks can change the allowed nodes for the next pod of its class."""
+        """Return True if placing a pod with these marks can change which nodes the next pod of its class may use."""
         return any(query.mark in matched for query in self.queries)
 
 
@@ -95,7 +96,7 @@ NONE = Neighbours()
 
 
 def neighbours_of(spec: PodSpec, namespace: str, labels: Labels, queries: QueryTable) -> Neighbours:
-    """Return the demands of a pod with this spec, namespace and labels; demands without a query are left out.
+    """Return the demands on other pods of a pod with this spec, namespace and labels.
 
     Raises LimitError if the pod has more terms, or more conditions in its terms, than allowed.
     """
@@ -134,7 +135,7 @@ def neighbours_of(spec: PodSpec, namespace: str, labels: Labels, queries: QueryT
 
 
 def rules_of(spec: PodSpec, namespace: str, labels: Labels, queries: QueryTable) -> Neighbours:
-    """Return the demands of a bound pod that affect other pods: the pods that it excludes, up to the limits.
+    """Return the demands of a bound pod that exclude other pods, up to the maximum number of terms.
 
     Other demands have no effect after the binding. A pod with too many terms is not rejected, because it already uses
     the node.
@@ -188,12 +189,12 @@ def _part(term: PodAffinityTerm, namespace: str, labels: Labels) -> PodSelector:
 
 
 def _own(keys: Iterable[str], operator: str, labels: Labels) -> Requirements:
-    """Return conditions with the pod's own values; a label that the pod lacks adds no condition."""
+    """Return conditions with the pod's own label values; a label that the pod lacks adds no condition."""
     return tuple(Requirement(key, operator, frozenset((labels[key],))) for key in keys if key in labels)
 
 
 def _spread_part(spread: TopologySpreadConstraint, namespace: str, labels: Labels) -> PodSelector | None:
-    """Return the pods that a constraint counts; None if its selector is missing or empty."""
+    """Return a selector of the pods that a spread constraint counts; None if its selector is missing or empty."""
     if spread.label_selector is None:
         return None
     wanted = requirements(spread.label_selector) + _own(spread.match_label_keys, "In", labels)

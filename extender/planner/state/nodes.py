@@ -1,11 +1,11 @@
-"""Table of nodes, with resources as integer arrays, updated by events.
+"""Table of nodes, with resources as integer arrays, updated by watch events.
 
 `allocatable` and `used` are int64 of shape (resources, nodes), so that one requested resource of all nodes is a
 contiguous row. cpu is in milli-CPU, every other resource in base units. The ledger records the users of each node
 (`extender.planner.ledger`); the table adds up the resources of these users.
 
-Only resources that some node offers have a row. A pod that requests any other resource fits nowhere. The numbers of
-rows and columns grow by doubling; unused rows and columns are all 0.
+Only resources that at least one node offers have a row. A pod that requests any other resource fits nowhere. The
+numbers of rows and columns grow by doubling; unused rows and columns are all 0.
 """
 
 from bisect import bisect_left, insort
@@ -34,16 +34,16 @@ ROWS = 4
 
 
 class NodeTable:
-    """Table of nodes, one column per node.
+    """Table of nodes: one column per node in each array.
 
-    `users` yields the node and pod class of each ledger entry, even for unknown nodes.
+    The function `users` yields the node and the pod class of each ledger entry, even for unknown nodes.
     """
 
     def __init__(self, users: Callable[[], Iterable[tuple[str, PodClass]]]) -> None:
         self._users = users
         self.axis: dict[str, int] = {}
-        """Maps a resource to its row; replaced by a copy, like `index`, after a snapshot has shared it (see
-        `share`)."""
+        """Maps a resource to its row in the arrays. Like `index`, the mapping is copied before a change if a snapshot
+        shares it (see `share`)."""
         self.index: dict[str, int] = {}
         self.nodes: list[Node | None] = []
         self.allocatable: Amounts = np.zeros((ROWS, 0), dtype=np.int64)
@@ -55,29 +55,30 @@ class NodeTable:
         self.pod_counts = PodCounts()
         self.devices = Devices()
         self.rules = DEFAULT_RULES
-        """Rules for suspect nodes, set before the first node is added."""
+        """Rules that determine which nodes are suspect, set before the first node is added."""
         self.faults: dict[str, Fault] = {}
         """Maps a node to its fault; healthy nodes are left out."""
         self._devices: dict[str, Vector] = {}
         """Maps a node to its claimable devices; nodes without devices are left out."""
         self._offered: Counter[str] = Counter()
-        """Maps a resource to the number of nodes that offer it; each resource has a row."""
+        """Maps a resource to the number of nodes that offer the resource; each offered resource has a row."""
         self._offers: dict[str, Vector] = {}
         """Maps a node to its allocatable resources, including devices."""
         self._most: dict[str, Vector] = {}
-        """Maps a node that offers less than it did before to its largest allocatable resources since it was added."""
+        """Maps a node to its largest allocatable resources since it was added, for nodes that now offer less than
+        before."""
         self._free_rows = list(range(ROWS - 1, -1, -1))
         self._free_columns: list[int] = []
         self._rows: WeakKeyDictionary[PodClass, Amounts] = WeakKeyDictionary()
-        """Maps a pod class to the resources of one pod of the class, along the current axis; only for classes whose
-        resources are the same on all nodes."""
+        """Maps a pod class to the resources of one pod of the class, along the current axis. Classes whose resources
+        depend on the node are left out."""
         self._shared = False
         self._sorted: list[tuple[NaturalKey, int]] = []
         """Sort key (from the name) and column of each known node, sorted by this key."""
         self._order: Amounts | None = None
 
     def knows(self, node: Node) -> bool:
-        """Return True if no field that is relevant to scheduling has changed, as after a heartbeat."""
+        """Return True if no field of the node that is relevant to scheduling has changed, as after a heartbeat."""
         column = self.index.get(node.metadata.name)
         old = self.nodes[column] if column is not None else None
         return old is not None and (
@@ -89,7 +90,7 @@ class NodeTable:
         )
 
     def put_node(self, node: Node) -> None:
-        """Add or update a node, which must be empty (see `Ledger.put_node`)."""
+        """Add or update a node, on which no pods must be counted (see `Ledger.put_node`)."""
         name = node.metadata.name
         amounts = node_allocatable(node) | self._devices.get(name, {})  # before any change, because this call may raise
         self._own()
@@ -107,7 +108,7 @@ class NodeTable:
         self.devices.widen(amounts.get(VOLCANO_GPU_NUMBER, 0) or amounts.get(GPU, 0) // WHOLE)
 
     def equip(self, name: str, devices: Vector) -> None:
-        """Set the devices of a node, which must be empty (see `Ledger.equip`) and need not be known yet.
+        """Set the devices of a node, on which no pods must be counted (see `Ledger.equip`); the node may be unknown.
 
         `changed` is not updated, because the Node itself did not change.
         """
@@ -128,11 +129,11 @@ class NodeTable:
 
     @property
     def equipped(self) -> Collection[str]:
-        """Nodes that offer devices."""
+        """Names of the nodes that offer devices."""
         return self._devices.keys()
 
     def remove(self, name: str) -> None:
-        """Remove a node, which must be empty."""
+        """Remove a node, on which no pods must be counted."""
         self._own()
         column = self.index.pop(name)
         self.faults.pop(name, None)
@@ -167,7 +168,7 @@ class NodeTable:
             self.pod_counts.add(marks, column, sign)
 
     def part_of(self, node: str, cls: PodClass) -> tuple[int, Amounts] | None:
-        """Return the column of a node, and the resources of a pod of this class there; None for an unknown node."""
+        """Return the column of a node, and the resources of one pod of this class there; None for an unknown node."""
         column = self.index.get(node)
         return None if column is None else (column, self.row_on(cls, column))
 
@@ -190,10 +191,10 @@ class NodeTable:
         return cls.requests if column is None else taken_on(cls, self.devices, column)
 
     def charged(self, cls: PodClass, node: str) -> Vector:
-        """Return a queue's charge for a pod of this class on a node (`charged_amounts`); read-only.
+        """Return what a queue is charged for a pod of this class on a node (`charged_amounts`); read-only.
 
         The charge is limited by the most resources that the node has offered so far. While a device plugin restarts,
-        the node offers no devices, but its pods still use some.
+        the node offers no devices, but pods on the node still use devices.
         """
         taken = self.taken(cls, self.index.get(node))
         return charged_amounts(taken, self._most.get(node, self._offers.get(node)))
@@ -206,13 +207,13 @@ class NodeTable:
         return result
 
     def row_of(self, vector: Vector) -> Amounts:
-        """Return a vector as a clipped array along the resource axis, without resources that no node offers."""
+        """Return amounts by resource as a clipped array along the axis, without resources that no node offers."""
         return row_along(self.axis, self.used.shape[0], vector)
 
     def share(self) -> tuple[dict[str, int], dict[str, int]]:
         """Return the current `axis` and `index`.
 
-        Callers must not change these maps; the table makes later changes to copies.
+        Callers must not change `axis` and `index`; the table makes later changes to copies.
         """
         self._shared = True
         return self.axis, self.index
@@ -224,14 +225,14 @@ class NodeTable:
         return self._order
 
     def _own(self) -> None:
-        """Replace shared maps by copies before a change."""
+        """Replace `axis` and `index` by copies before a change if a snapshot shares them."""
         if self._shared:
             self.axis, self.index, self._shared = dict(self.axis), dict(self.index), False
 
     def _offer(self, name: str, resources: Vector) -> None:
         """Set the resources that a node offers.
 
-        Rows are added for new resources, and the rows of resources that no node offers are removed.
+        Rows are added for new resources, and rows of resources that no node offers any more are removed.
         """
         before = self._offers.get(name, {})
         put_entry(self._offers, name, resources or None)
@@ -285,7 +286,7 @@ class NodeTable:
 
 
 def taken_on(cls: PodClass, devices: Devices, column: int) -> Vector:
-    """Return the resources that a pod of this class takes on the node in a column; GPU memory depends on the node."""
+    """Return the resources that a pod of this class takes on this node; fractions by GPU memory depend on the node."""
     if cls.gpu is None or not cls.gpu.memory or cls.gpu.by_resource:
         return cls.requests
     return cls.requests | {GPU: min(devices.portion(cls.gpu, column), WHOLE) * cls.gpu.devices}

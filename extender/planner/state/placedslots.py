@@ -1,9 +1,9 @@
 """Ledger entries of placed slots, which hold capacity from the write of a placement to the binding of its pods.
 
-If a member will restart on another node because of a move or a repair, its capacity on the new node is held for it. The
-capacity is held even while the member is still running on its old node during its notice period. The gang's queue is
-charged only once, for the old node until the member leaves. The same rules apply if a member that shares GPUs gets
-other GPUs of the same node.
+If a member will restart on another node because of a move or a repair, capacity on the new node is held for the member.
+The new capacity is held even while the member is still running on its old node during its notice period. The gang's
+queue is charged only once, for the old node, until the member leaves. The same rules apply if a member that shares GPUs
+gets other GPUs of the same node.
 """
 
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ class PlacedSlot(NamedTuple):
 
 
 class PlacedSlots:
-    """The ledger entries of placed slots, opened and closed by gang."""
+    """The ledger entries of placed slots; all entries of a gang are updated together."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
@@ -54,7 +54,7 @@ class PlacedSlots:
             self._ledger.close(holder)
 
     def _class_of(self, placement: Placement, slot: Slot, pod_set: PodSetView | None) -> PodClass | None:
-        """Return the class of the pod for which the slot is placed; None if no pod will be created.
+        """Return the class of the pod that will take the slot; None if no pod will be created.
 
         Without a template, the owner is expected to re-create a lost pod unchanged until the placement ends. For
         example, a pod pinned to another node must be re-created, and no other gang may take its capacity in the
@@ -68,7 +68,7 @@ class PlacedSlots:
         return known.cls if known is not None else None
 
     def pod_changed(self, key: str, record: PodRecord) -> None:
-        """Update the entry for a changed pod: its slot stays placed until the pod is on the planned node."""
+        """Update the entry of a changed pod's slot, which stays placed until the pod is on the planned node."""
         placement, slot = self._active.get(key), record.slot
         if placement is None or slot is None:
             return
@@ -90,7 +90,7 @@ def _holder(placement: Placement, slot: Slot) -> PlacedSlot:
 
 
 def _sits(pod: PodRecord, placement: Placement, slot: Slot, node: str) -> bool:
-    """Return True if a pod is on its slot's planned node, and uses the planned GPUs of the node."""
+    """Return True if a pod is on its slot's planned node and uses the planned GPUs of this node."""
     if pod.node != node or not pod.devices:
         return pod.node == node
     return devices_of(placement, slot) in {(), pod.devices}
@@ -100,7 +100,7 @@ def _coming_again(gang: GangView) -> Iterator[tuple[PodRecord, Slot, str]]:
     """Yield the members that hold a slot and will restart elsewhere, each with its slot and its new node.
 
     The yielded members are not on their planned nodes. If the gang's own members are evicted for the placement,
-    finished members that run again are included.
+    finished members that will run again are also yielded.
     """
     taken = [pod for pod in gang.pods if pod.taken]
     if gang.placement is None or not gang.active or not taken:

@@ -1,8 +1,8 @@
 """Pod classes: pods of the same shape belong to one class and are planned together.
 
-The shape consists of all fields that determine on which nodes a pod can run: requests, selectors, affinity,
-tolerations, host ports, claims, and demands on other pods. A class also has a mark for each affinity or spreading term
-of other pods that its pods match.
+The shape of a pod consists of all fields that determine on which nodes the pod can run. These fields are requests,
+selectors, affinity, tolerations, host ports, claims, and demands on other pods. A class also has a mark for each
+affinity or spreading term of other pods that pods of the class match.
 """
 
 from collections.abc import Iterable, Mapping
@@ -40,7 +40,7 @@ from muster.workloads.charges import placed_by_muster
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class PodClass:
-    """One shape of pods; classes are interned by `ClassTable` and compared by identity."""
+    """A class of pods of the same shape; `ClassTable` interns classes, so they are compared by identity."""
 
     key: bytes
     requests: Vector
@@ -52,13 +52,13 @@ class PodClass:
     claims: tuple[ClaimUse, ...] = ()
     gpu: GpuShare | None = None
     matched: Marks = NO_MARKS
-    """Marks (ids) of the queries of other pods that match pods of this class."""
+    """Marks (ids) of other pods' queries that match pods of this class."""
     marks: tuple[Mark, ...] = ()
-    """Marks (ids of queries and host ports) under which pods of this class are counted on their nodes."""
+    """Marks (ids of queries and host ports) as which pods of this class are counted on their nodes."""
     shape: bytes = b""
     """The key of the class, computed without `matched`."""
     needs: ClaimNeeds = NO_NEEDS
-    """Device needs of the class's claims, which `requests` includes."""
+    """Device needs of the claims of a pod; `requests` includes these needs."""
     asked: Vector = field(default_factory=dict)
     """The requests of the pod, without its device needs."""
     plain: bytes = b""
@@ -72,7 +72,7 @@ class PodClass:
 
     @property
     def conditions(self) -> int:
-        """Number of conditions on nodes that the class contains."""
+        """Number of conditions on nodes in the pods' spec."""
         return conditions_of(self.node_selector, self.affinity.node_affinity if self.affinity else None)
 
     @property
@@ -81,12 +81,12 @@ class PodClass:
         return max(self.requests.get(GPU, 0) // WHOLE, self.requests.get(VOLCANO_GPU_NUMBER, 0))
 
     def counted_under(self, *, leaving: bool) -> tuple[Mark, ...]:
-        """Return the marks of a pod of this class; a pod that is being deleted has fewer marks."""
+        """Return the marks as which a pod of this class is counted; a pod that is being deleted has fewer marks."""
         return tuple(mark for mark in self.marks if mark[0] != "staying") if leaving else self.marks
 
     @property
     def dynamic(self) -> bool:
-        """True if placing a pod can change whether other nodes are allowed for the next pod of this class."""
+        """True if placing a pod of this class can change which other nodes the next pod of the class may use."""
         return self.neighbours.restrict_own_kind(self.matched)
 
 
@@ -97,7 +97,7 @@ class ClassTable:
         self.queries = QueryTable()
         self._classes: WeakValueDictionary[bytes, PodClass] = WeakValueDictionary()
         self._by_raw_key: WeakValueDictionary[bytes, PodClass] = WeakValueDictionary()
-        """Maps the raw key of a shape to its class, regardless of the demands of other pods."""
+        """Maps the raw key of a shape to its class, without regard to the demands of other pods."""
 
     def of_pod(self, pod: Pod) -> PodClass:
         """Return the `PodClass` of an existing pod. The call is cheap for pods that have the same template."""
@@ -111,7 +111,7 @@ class ClassTable:
         return cls
 
     def worked_out(self, pod: Pod) -> PodClass:
-        """Return the class of a complete pod, computed without the cache of similar pods."""
+        """Return the class of a complete pod; compute the class without the cache of similar pods."""
         meta = pod.metadata
         return self.of_spec(
             pod.spec,
@@ -138,8 +138,8 @@ class ClassTable:
     ) -> PodClass:
         """Return the class of a pod or template with this spec; `pin` is the node to which Muster pinned it.
 
-        `taken` has the resources of a pod on a node if they differ from its spec. Raises LimitError for too many terms,
-        conditions or tolerations, except for a pod on a node, because the pod already uses capacity.
+        `taken` contains the resources of a pod on a node if they differ from its spec. Raises LimitError for too many
+        terms, conditions or tolerations. A pod on a node raises no error, because the pod already uses capacity.
         """
         requests, gpu = asked_of(spec, annotations, taken)
         affinity = without_pin(spec.affinity, pin) if pin else spec.affinity
@@ -207,12 +207,12 @@ class ClassTable:
         return known
 
     def matched_again(self, cls: PodClass, namespace: str, labels: Mapping[str, str]) -> PodClass:
-        """Return the class of the same pods, with the current demands of other pods that they match."""
+        """Return the class of the same pods with the marks of all current demands of other pods that the pods match."""
         matched = self.queries.matching(namespace, labels)
         return cls if matched == cls.matched else self.marked(cls, matched)
 
     def also_matched(self, cls: PodClass, found: Iterable[Mark]) -> PodClass:
-        """Return the class of the same pods with these demands matched, too; demands without a pod are dropped."""
+        """Return the class of the same pods that also match these demands; demands of no existing pod are dropped."""
         matched = Marks(sorted({*self.queries.still(cls.matched), *found}))
         return cls if matched == cls.matched else self.marked(cls, matched)
 

@@ -1,4 +1,4 @@
-"""Numbers of pods per node and key; a key is a pod selector, an affinity or spread rule, or a host port."""
+"""Numbers of pods per node and mark; a mark is a pod selector, an affinity or spread rule, or a host port."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ class _Tally:
 
 
 class PodCounts:
-    """Pods per mark on every node, int32 of shape (nodes,); arrays that a snapshot shares are copied on write."""
+    """Number of pods with each mark per node, int32 of shape (nodes,); shared arrays are copied before a change."""
 
     def __init__(self) -> None:
         self._size = 0

@@ -4,11 +4,11 @@ from muster.api.kubernetes.core import DEFAULT_GRACE_S, Pod
 from muster.api.kubernetes.meta import ObjectMeta
 
 _DISRUPTED = frozenset({"Evicted", "Preempting", "NodeShutdown", "Terminated", "NodeLost"})
-"""Reasons in the status of pods that the kubelet or the node controller has ended without a failure of their own."""
+"""Reasons in the status of pods that the kubelet or the node controller has ended although the pods did not fail."""
 
 
 def grace_s(pod: Pod) -> float:
-    """Return the grace period in seconds: from the deletion request, otherwise from the spec."""
+    """Return the pod's grace period in seconds: from the deletion request, otherwise from the spec."""
     meta, of_spec = pod.metadata, pod.spec.termination_grace_period_seconds
     asked = meta.deletion_grace_period_seconds if meta.deletion_timestamp else None
     return float(next((each for each in (asked, of_spec) if each is not None), DEFAULT_GRACE_S))

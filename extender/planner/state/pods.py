@@ -1,11 +1,12 @@
-"""Records of pods. A Pod object takes about 15 KiB; a record keeps only the fields that are relevant to planning.
+"""Records of pods. A Pod object takes about 15 KiB; a record contains only the fields that are relevant to planning.
 
-Until it ends, a bound pod is charged according to its fields when it was first observed with its node. The pod's owner
-may change its labels and annotations. A policy of the API server (`muster-pods`) protects the labels and annotations
-that affect the charge. The policy may be missing or bypassed, or a write may come between the binding and the watch
-event. Even if a change succeeds, the planner charges the pod as it was bound. A bound pod stays charged even if it
-names another queue, gang, slot or device, requests a smaller GPU fraction, or becomes unreadable. A GPU fraction that
-no scheduler has assigned, as in a pod that was created with a node name, is not charged.
+Until it ends, a bound pod is charged according to its fields when it was first observed with its node. A pod's owner
+may change the pod's labels and annotations. A policy of the API server (`muster-pods`) protects the labels and
+annotations that affect the charge. The policy may be missing or bypassed, or a write may come between the binding and
+the watch event. Even if a change of a bound pod succeeds, the planner charges the pod as it was bound. A bound pod
+stays charged even if it names another queue, gang, slot or device, requests a smaller GPU fraction, or becomes
+unreadable. A GPU fraction that no scheduler has assigned, as in a pod that was created with a node name, is not
+charged.
 """
 
 from sys import intern
@@ -33,7 +34,7 @@ from muster.workloads.charges import marked, named_queue
 from muster.workloads.table import PART_LABELS, gang_of, slot_of, task_of
 
 ABOUT_GANG = (names.SPARES, names.BORROWS, names.ELASTIC, *names.FAULT_KEYS)
-"""Annotations about a gang that its pods may have."""
+"""Annotations about a gang that the gang's pods may have."""
 
 
 class PodRecord(Struct, eq=False, gc=False):
@@ -69,14 +70,14 @@ class PodRecord(Struct, eq=False, gc=False):
     gang: str | None
     """Key (`namespace/name`) of the pod's PodGroup."""
     slot: Slot | None
-    """The pod's slot; None until the state assigns a slot to a pod that does not name one."""
+    """The pod's slot; None until the state assigns a slot to a pod that names no slot."""
     controller: str
     """Kind and name of the pod's controller; empty without a controller. A later controller with the same name takes
-    over the slots."""
+    over the slots of the earlier controller's pods."""
     controller_uid: str
     terminating: bool
     gone_by: str
-    """End of the grace period of a pod that is being deleted (RFC 3339)."""
+    """End of the pod's grace period (RFC 3339) if the pod is being deleted; otherwise empty."""
     grace_s: float
     """The pod's grace period in seconds: from its deletion request, otherwise from its spec."""
     gated: bool
@@ -88,15 +89,16 @@ class PodRecord(Struct, eq=False, gc=False):
     """True if kube-scheduler found no node for the pod (PodScheduled is False with reason Unschedulable, not written by
     Muster)."""
     asks: bool
-    """True if Muster wrote the reason Unschedulable into the condition of the gated pod, so that autoscalers add nodes
-    for it."""
+    """True if Muster wrote the reason Unschedulable into the gated pod's condition, so that autoscalers add nodes for
+    the pod."""
     says: str
-    """The message that Muster wrote into the condition PodScheduled, without its first word; empty without a
+    """The message that Muster wrote into the pod's condition PodScheduled, without its first word; empty without a
     message."""
     evictable: str
     """Value of the annotation that allows or forbids autoscalers to evict the pod; empty without this annotation."""
     evictable_by_us: bool
-    """True if Muster wrote the annotation about eviction by autoscalers, because the pod's queue requests it."""
+    """True if Muster wrote the annotation about eviction by autoscalers, because the pod's queue requests the
+    annotation."""
     queue: str
     """The queue that the pod names; the queue of its gang takes precedence."""
     preemptable: bool
@@ -117,7 +119,8 @@ class PodRecord(Struct, eq=False, gc=False):
     task: str
     """The task of a pod that names a task but no index, so that the planner assigns its rank; empty for other pods."""
     creator: str
-    """The user in the pod's annotation; empty for pods of other controllers, whose annotations come from a template."""
+    """The user that the pod's annotation names as its creator; empty for pods of other controllers, whose annotations
+    come from a template."""
     about_gang: dict[str, str] | None
     """The pod's annotations about its gang; None for most pods, which have no such annotations."""
     failed: bool
@@ -134,7 +137,7 @@ class PodRecord(Struct, eq=False, gc=False):
     """True if the pod is on a node and has not ended, so that its capacity is not free."""
 
     def __post_init__(self) -> None:
-        """Compute the flags once, because every evaluation of a gang reads them."""
+        """Compute the flags of the pod once, because every evaluation of its gang reads them."""
         self.waiting = not self.node and not self.terminating and self.phase in {"", "Pending"}
         self.pinned = self.waiting and bool(self.pin) and not self.gated
         self.taken = self.phase == "Succeeded" or (bool(self.node) and self.phase != "Failed" and not self.terminating)
@@ -143,15 +146,15 @@ class PodRecord(Struct, eq=False, gc=False):
 
     @property
     def key(self) -> str:
-        """Namespace and name, such as `ns/name`."""
+        """Namespace and name of the pod, such as `ns/name`."""
         return f"{self.namespace}/{self.name}"
 
     @property
     def shares_claims(self) -> bool:
-        """True if the pod uses a device claim that other pods may use too.
+        """True if the pod uses a device claim that other pods may use, too.
 
-        kube-scheduler refuses a pod while another pod's binding allocates its claim, and retries afterwards. The
-        refusal is therefore ignored.
+        kube-scheduler refuses a pod while another pod's binding allocates a shared claim, and retries the pod
+        afterwards. The refusal of a pod with shared claims is therefore ignored.
         """
         return any(not ref.template or ref.grouped for ref in self.claims)
 
@@ -159,8 +162,8 @@ class PodRecord(Struct, eq=False, gc=False):
 def record_of(pod: Pod, cls: PodClass, assumed: str, pool: str = DEFAULT_POOL) -> PodRecord:
     """Create the record of a pod; `assumed` is its node after Muster's bind, until the watch reports it.
 
-    A node that has moved into this pool from another one may still run pods of its former pool. A pod of the former
-    pool is treated like a pod of another scheduler: it uses capacity, but has no gang in this pool.
+    A node that has moved into this node pool from another pool may still run pods of its former pool. A pod of the
+    former pool is treated like a pod of another scheduler: it uses capacity, but has no gang in this pool.
     """
     meta, spec, status = pod.metadata, pod.spec, pod.status
     annotations, labels = meta.annotations, meta.labels
@@ -221,12 +224,12 @@ def record_of(pod: Pod, cls: PodClass, assumed: str, pool: str = DEFAULT_POOL) -
 
 
 def _is_signed(meta: ObjectMeta) -> bool:
-    """Return True if admission has written the pod's creator; other controllers copy the annotation from a template."""
+    """Return True if the webhook has written the pod's creator; other controllers copy it from a template."""
     return meta.controller is None or is_job(meta.controller)
 
 
 def _trouble(scheduled: ReportedCondition | None) -> str:
-    """Return the reason why a binding failed, from the pod's condition."""
+    """Return the reason why binding the pod failed, from the pod's condition."""
     failed = scheduled is not None and scheduled.status == "False" and scheduled.reason == "SchedulerError"
     return scheduled.message[:_TROUBLE_CHARS] if failed and scheduled is not None else ""
 
@@ -253,7 +256,7 @@ def keeps_running(before: PodRecord, after: PodRecord) -> bool:
 
 
 def only_takes_capacity(before: PodRecord | None, after: PodRecord) -> bool:
-    """Return True for a new or newly bound pod of another scheduler, unless a term or a claim refers to the pod."""
+    """Return True for a new or newly bound pod of another scheduler to which no term and no claim refers."""
     cls = after.cls
     if after.gang or after.ours or cls.marks or cls.claims or cls.needs:
         return False
@@ -264,7 +267,7 @@ def only_takes_capacity(before: PodRecord | None, after: PodRecord) -> bool:
 
 
 def has_same_entry(before: PodRecord, after: PodRecord) -> bool:
-    """Return True if a running pod still has the same ledger entry."""
+    """Return True if the change of a running pod leaves its ledger entry unchanged."""
     return keeps_running(before, after) and (before.queue, before.devices, before.slot, before.ours) == (
         after.queue,
         after.devices,
@@ -289,7 +292,7 @@ def charged(known: PodRecord | None, record: PodRecord) -> PodRecord:
     """Return the record to store: a bound pod keeps the queue, gang, slot and devices with which it was bound.
 
     A bound pod without a gang may be assigned to a gang, because the controller creates gangs for pods whose owner
-    names none.
+    names no gang.
     """
     if known is None or not known.node or known.node != record.node:
         return record
@@ -302,7 +305,7 @@ def charged(known: PodRecord | None, record: PodRecord) -> PodRecord:
 
 
 def unread(known: PodRecord | None, pod: Pod) -> PodRecord | None:
-    """Return the known record, with the current phase, of a bound pod that can no longer be parsed; otherwise None."""
+    """Return the known record with the current phase for a bound pod that can no longer be parsed, otherwise None."""
     if known is None or not _still_there(known, pod):
         return None
     meta = pod.metadata
@@ -317,5 +320,5 @@ def unread(known: PodRecord | None, pod: Pod) -> PodRecord | None:
 
 
 def _still_there(known: PodRecord, pod: Pod) -> bool:
-    """Return True for a pod that is still on its known node, even if the watch has not reported its binding yet."""
+    """Return True if a pod is still on its known node, even if the watch has not reported its binding yet."""
     return bool(known.node) and pod.spec.node_name in {"", known.node}

@@ -1,4 +1,4 @@
-"""The pod sets of a gang: their slots, the pods in these slots, and the minimums according to Volcano's rule."""
+"""The pod sets of a gang: their slots, the pods in the slots, and the minimums according to Volcano's rule."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,11 +20,11 @@ from muster.resources.topology import PodTopology
 from muster.volcano.done import done_slots
 
 _AGE = attrgetter("created", "name")
-"""Sort key by age, oldest first."""
+"""Sort key of pods by age, the oldest pod first."""
 
 
 def enough(counts: Mapping[str, int], least: int, minimums: dict[str, int]) -> bool:
-    """Return True if `counts` members per pod set reach the total minimum and the valid minimums of the pod sets."""
+    """Return True if the members per pod set, `counts`, reach the total minimum and the pod sets' valid minimums."""
     return sum(counts.values()) >= least and all(
         counts.get(name, 0) >= minimum for name, minimum in counting(least, minimums).items()
     )
@@ -36,14 +36,14 @@ def counting(least: int, minimums: dict[str, int]) -> dict[str, int]:
 
 
 def lower(today: StartedWith, known: StartedWith) -> StartedWith:
-    """Return the lower of two minimums, for the total and for each pod set in `today`."""
+    """Return the lower of two minimums, separately for the total and for each pod set in `today`."""
     tasks = {name: min(least, known.min_task_member.get(name, 0)) for name, least in today.min_task_member.items()}
     return StartedWith(min_member=min(today.min_member, known.min_member), min_task_member=tasks)
 
 
 @dataclass(frozen=True, slots=True)
 class SubGroup:
-    """Ranks of one pod set that are placed together or not at all."""
+    """A sub-group: ranks of one pod set that are placed together or not at all."""
 
     pod_set: "PodSetView"
     ranks: tuple[int, ...]
@@ -51,15 +51,15 @@ class SubGroup:
 
 @dataclass(slots=True)
 class PodSetView:
-    """Pods of one shape in a gang."""
+    """Pods of one shape in a gang, with their slots."""
 
     name: str
     cls: PodClass | None
-    """Class of the set's pods; None while there is neither a pod nor a template."""
+    """Class of the pod set's pods; None while the pod set has neither a pod nor a template."""
     replicas: int
     minimum: int
     taken: dict[int, str] = field(default_factory=dict)
-    """Maps a rank to its node ("" for a pod that succeeded and is gone)."""
+    """Maps each taken rank to its node ("" for a pod that succeeded and is gone)."""
     alive: int = 0
     """Number of taken slots whose pods have not ended."""
     failed: set[int] = field(default_factory=set)
@@ -68,21 +68,23 @@ class PodSetView:
     template: bool = False
     """True if pods can be created from a template, so that a slot needs no pod yet."""
     born_gated: bool = False
-    """True if pods of the template are created with gates other than Muster's, so that a slot needs an existing pod."""
+    """True if the template's pods are created with scheduling gates other than Muster's, so that a slot needs an
+    existing pod."""
     unit: int = 1
-    """Size of the set's sub-groups: consecutive ranks that are placed together or not at all."""
+    """Size of the pod set's sub-groups, which consist of consecutive ranks that are placed together or not at all."""
     runtime: Runtime = UNKNOWN
     topology: PodTopology | None = None
     """Topology request in the template; see `planner.topology.requests`."""
     labels: dict[str, str] | None = None
     """Labels of the template; None without a template."""
     mixed: bool = False
-    """True if some waiting pods have a class other than the set's, e.g. because each pod has its own claim."""
+    """True if the class of some waiting pods differs from the pod set's class, e.g. because each pod has its own
+    claim."""
     gone: int = 0
     """Number of taken slots whose pods have succeeded and are gone."""
 
     def take_gone(self, rank: int) -> None:
-        """Mark the slot of a finished member, whose pod is gone, as taken; do nothing if the slot has a pod."""
+        """Mark the slot of a finished member whose pod is gone as taken; do nothing if the slot has a pod."""
         if rank < self.replicas and not (rank in self.taken or rank in self.waiting or rank in self.failed):
             self.taken[rank] = ""
             self.gone += 1
@@ -103,10 +105,11 @@ class PodSetView:
         return found
 
     def open_slots(self, *, begun: bool) -> Sequence[int]:
-        """Return the ranks of open slots, in order; a range, which uses little memory, if no pod is known.
+        """Return the ranks of open slots, in order; if no pod is known, as a range, which uses little memory.
 
         Once the gang has begun, only slots with existing pods are open, because the gang's owner decides about
-        replacements. Slots of pods with gates other than Muster's are left out, because such pods could not run.
+        replacements. Slots of pods with scheduling gates other than Muster's are left out, because pods with other
+        gates could not run.
         """
         if self.template and not begun and not self.born_gated:
             gated = {rank for rank, pod in self.waiting.items() if pod.other_gates}
@@ -121,9 +124,9 @@ class PodSetView:
 
 
 def _part(pods: list[PodRecord]) -> None:
-    """Clear the slot of all but one member per slot, because members of several controllers may share an index.
+    """Leave each slot to one member and clear it in the others; members of several controllers may share an index.
 
-    Members that are on a node or pinned to one take precedence, then the oldest member.
+    Members that are on a node or pinned to a node take precedence, then the oldest member.
     """
     holders: dict[Slot, PodRecord] = {}
     if len({pod.controller for pod in pods}) == 1:
@@ -134,7 +137,7 @@ def _part(pods: list[PodRecord]) -> None:
 
 
 def give_slots(pods: list[PodRecord]) -> None:
-    """Assign the first free ranks of their task to members without a slot, the oldest member first."""
+    """Assign free ranks to members without a slot: the oldest member gets the first free rank of its task."""
     _part(pods)
     without = [pod for pod in pods if pod.slot is None]
     occupied = {pod.slot for pod in pods if pod.slot and _holds_slot(pod)}
@@ -185,7 +188,7 @@ def _job_sets(group: PodGroup, job: Job, templates: Templates) -> dict[str, PodS
 
 
 def _slot_pod(pod_sets: dict[str, PodSetView], pod: PodRecord) -> None:
-    """Assign a pod to its slot; create its pod set if necessary."""
+    """Assign a pod to its slot; create the slot's pod set if necessary."""
     if pod.slot is None:
         return
     name, rank = pod.slot.pod_set, pod.slot.rank
@@ -204,7 +207,7 @@ def _slot_pod(pod_sets: dict[str, PodSetView], pod: PodRecord) -> None:
 
 
 def _holds_slot(pod: PodRecord) -> bool:
-    """Return True if the pod keeps its slot.
+    """Return True if the pod still occupies its slot.
 
     A pod that failed or is being deleted leaves the slot to its replacement.
     """

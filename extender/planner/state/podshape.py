@@ -1,4 +1,4 @@
-"""The fields of a pod's class, read from the pod (see `planner.state.podclass`).
+"""Reading of the fields of a pod that determine its pod class (see `planner.state.podclass`).
 
 Muster's pin is left out, so that a pod has the same class before and after it is pinned.
 """
@@ -21,7 +21,7 @@ from muster.workloads.charges import placed_by_muster
 from muster.workloads.table import gang_of
 
 MOST_KEY_BYTES = 16 * 1024
-"""Maximum length of a raw key, which is usually some hundred bytes, but may be a million."""
+"""Maximum length of a raw key, in bytes. A raw key usually has some hundred bytes, but may have a million."""
 ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - every address of a node
 Port = tuple[str, str, int]
 """Address, protocol and number of a host port."""
@@ -33,8 +33,8 @@ class PodTerms(Enum):
     ALL = auto()
     """All affinity and spread terms of the pod's spec, for a pod that is planned or is a member of a gang."""
     RULES = auto()
-    """Only required anti-affinity, for another scheduler's pod on a node. Once the pod has a node, only its required
-    anti-affinity still excludes other pods."""
+    """Only required anti-affinity, for another scheduler's pod on a node. Of the terms of a pod on a node, only
+    required anti-affinity still excludes other pods."""
     NONE = auto()
     """No affinity or spread terms, for another scheduler's pod without a node."""
 
@@ -53,14 +53,14 @@ def pin_of(meta: ObjectMeta) -> str:
 
 
 def demands_of(pod: Pod) -> PodTerms:
-    """Return the terms about other pods that are included in the pod's class."""
+    """Return which terms about other pods the pod's class includes."""
     if placed_by_muster(pod.spec) or gang_of(pod) is not None:
         return PodTerms.ALL
     return PodTerms.RULES if pod.spec.node_name else PodTerms.NONE
 
 
 def raw_key(pod: Pod) -> bytes | None:
-    """Return a key of a pod that is cheap to compute. Pods with equal keys have the same class.
+    """Return a key that is cheap to compute. Pods with equal keys have the same pod class.
 
     Computing the key takes a fifth of the time of computing the class. Returns None if the key cannot be encoded
     (numbers beyond 64 bits) or is too long to be stored.
@@ -100,12 +100,13 @@ def _asked(containers: list[Container]) -> list[object]:
 def asked_of(
     spec: PodSpec, annotations: Mapping[str, str] | None, taken: Vector | None = None
 ) -> tuple[Vector, GpuShare | None]:
-    """Return the requests of a pod, and its GPU share from its annotations.
+    """Return the requests of a pod, and the GPU fraction that its annotations request.
 
-    A GPU share is added to the GPUs that the pod requests, so that queues, quotas and victim searches include it. A
-    share by memory depends on the node, so it is not included (see `NodeTable.taken`). Muster's marker resources are
-    left out, too, because kube-scheduler ignores them. A share that cannot be parsed is ignored for a pod on a node
-    (`taken`), whose other requests still count. An unreadable share of any other pod raises ValueError.
+    A GPU fraction is added to the GPUs that the pod requests, so that queues, quotas and victim searches include the
+    fraction. A fraction by GPU memory depends on the node, so it is not included (see `NodeTable.taken`). Muster's
+    marker resources are left out, too, because kube-scheduler ignores them. For a pod on a node (`taken`), a fraction
+    that cannot be parsed is ignored, and the other requests still count. For any other pod, a fraction that cannot be
+    parsed raises ValueError.
     """
     amounts = pod_requests(spec) if taken is None else taken
     requests = {name: amount for name, amount in amounts.items() if name not in names.MARKERS}
@@ -121,7 +122,7 @@ def asked_of(
 
 
 def host_ports(spec: PodSpec) -> tuple[Port, ...]:
-    """Return the host ports of the pod's containers and sidecars; with hostNetwork, all of their ports."""
+    """Return the host ports of the pod's containers and sidecars; with hostNetwork, all ports of the containers."""
     sidecars = (container for container in spec.init_containers if container.restart_policy == "Always")
     found = {
         (port.host_ip or ANY_ADDRESS, port.protocol or "TCP", port.host_port or port.container_port)
@@ -144,7 +145,7 @@ def claims_of(spec: PodSpec, namespace: str, pod_name: str) -> tuple[ClaimUse, .
 
 
 def without_pin(affinity: Affinity | None, node: str) -> Affinity | None:
-    """Return the affinity as the user wrote it; inverse of `muster.api.muster.gang.pinned_affinity`."""
+    """Return the affinity without Muster's pin; the inverse of `muster.api.muster.gang.pinned_affinity`."""
     node_affinity = affinity.node_affinity if affinity else None
     if affinity is None or node_affinity is None or node_affinity.required is None:
         return affinity

@@ -1,4 +1,4 @@
-"""The records of all pods, by UID and by gang, and their sums by gang and queue."""
+"""The records of all pods, by UID and by gang, and sums over pods by gang and by queue."""
 
 from collections import Counter
 
@@ -21,7 +21,8 @@ class PodTable:
         """Maps a gang to the number of its bound or succeeded pods, including pods that share a slot; without zeros.
         """
         self.slots: dict[str, Counter[str]] = {}
-        """Maps a gang and a pod set to the number of distinct taken slots; pods without a slot do not count."""
+        """Maps a gang and a pod set to the number of distinct slots that pods have taken; pods without a slot do not
+        count."""
         self.alive: Counter[str] = Counter()
         """Maps a gang to the number of its pods that use a node; without zeros."""
         self.ending: dict[str, PodRecord] = {}
@@ -44,7 +45,7 @@ class PodTable:
         return list(self._members.get(key, {}).values())
 
     def members(self, key: str) -> int:
-        """Return the number of a gang's pods."""
+        """Return the number of a gang's known pods."""
         return len(self._members.get(key, ()))
 
     def slot_taken(self, gang: str | None, slot: Slot | None) -> bool:
@@ -52,7 +53,7 @@ class PodTable:
         return (gang, slot) in self._sitting
 
     def put(self, record: PodRecord) -> PodRecord | None:
-        """Store a record; return the previous one."""
+        """Store a pod's record; return the pod's previous record."""
         known = self._replace(record.uid, record)
         uid, in_use = record.uid, record.uses_node
         self.in_namespace.setdefault(record.namespace, set()).add(uid)
@@ -66,7 +67,7 @@ class PodTable:
         return known
 
     def remove(self, uid: str) -> PodRecord | None:
-        """Remove a pod that is gone; return its record."""
+        """Remove a pod that is gone; return the pod's record."""
         known = self._replace(uid, None)
         self.leaving.pop(uid, None)
         self.reported.pop(uid, None)
@@ -98,7 +99,7 @@ class PodTable:
         return known
 
     def _ask(self, record: PodRecord, sign: int) -> None:
-        """Add the request of a waiting pod without a gang; with sign -1, subtract it."""
+        """Add the request of a waiting pod without a gang to its queue's requests; with sign -1, subtract it."""
         if record.gang or not (record.ours and record.waiting) or record.gated or record.other_gates:
             return
         queue = record.queue or names.DEFAULT_QUEUE

@@ -1,4 +1,4 @@
-"""The node pool of pods and Volcano Jobs, which have no pool label."""
+"""The node pool to which pods and Volcano Jobs belong; these objects have no pool label."""
 
 from collections.abc import Container
 
@@ -18,8 +18,8 @@ def job_belongs(job: Job, pool: str) -> bool:
 def pod_belongs(pod: Pod, pool: str, nodes: Container[str], groups: Container[str]) -> bool:
     """Return True for a pod of the pool's scheduler, and for any pod on one of the pool's `nodes`.
 
-    A pod of another scheduler belongs to the pool, too, if it is in a gang of the pool; `groups` has the pool's gangs.
-    Pods with Muster's marker resources and pods without a node also belong to the default pool.
+    A pod of another scheduler also belongs to the pool if it is in a gang of the pool; `groups` contains the pool's
+    gangs. Pods with Muster's marker resources and pods without a node also belong to the default pool.
     """
     of, node = pool_of_scheduler(pod.spec.scheduler_name), pod.spec.node_name
     if of == pool or (node and node in nodes):

@@ -1,8 +1,8 @@
 """Queries, which are label selectors over pods, and the queries that a pod matches.
 
 A *query* is the selector of an affinity term or a spread constraint: pods in some namespaces with some labels. Queries
-are interned, and freed with the last pod class that uses them. Each query has a *mark*. A pod class has the marks of
-all queries that its pods match. `planner.state.podcounts` can therefore count the pods per mark without evaluating
+are interned; a query is freed with the last pod class that uses it. Each query has a *mark*. A pod class has the marks
+of all queries that its pods match. `planner.state.podcounts` can therefore count the pods per mark without evaluating
 labels.
 """
 
@@ -32,17 +32,17 @@ def requirements(selector: LabelSelector) -> Requirements:
 
 
 Anchor = tuple[str, str | None] | None
-"""A label that every pod matching a query has, with its value if fixed; None without such a label."""
+"""A label that every pod that matches a query has, with the value if it is fixed; None if there is no such label."""
 
 Account = tuple[str, bool]
-"""Namespace of the pods that have the query, and True if the query is only about pods of the same namespace."""
+"""Namespace of the pods that use the query, and True if the query is only about pods of the same namespace."""
 _BY_LABELS: Account = "", False
-"""Key under which queries that depend on namespace labels are counted."""
+"""Account under which queries that depend on labels of namespaces are counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class PodSelector:
-    """Pods with these labels in these namespaces, or in namespaces with these labels."""
+    """Selector of pods by labels, in listed namespaces or in namespaces with certain labels."""
 
     labels: Requirements
     namespaces: frozenset[str]
@@ -56,13 +56,13 @@ class PodSelector:
 
     @property
     def conditions(self) -> int:
-        """Cost of a comparison: the number of conditions on labels, and of listed namespaces."""
+        """Cost of a comparison with the selector: the number of conditions on labels, and of listed namespaces."""
         return len(self.labels) + len(self.namespaces) + len(self.namespace_labels or ())
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Query:
-    """Selection of pods that match every part; queries are interned by `QueryTable` and compared by identity.
+    """Selection of the pods that match all selectors in `parts`; `QueryTable` interns queries.
 
     The mark of a query begins with "staying" if the query excludes pods that are being deleted, otherwise with "all".
     """
@@ -72,15 +72,15 @@ class Query:
     parts: tuple[PodSelector, ...]
     account: Account
     places: frozenset[str] | None
-    """The only namespaces in which pods can match; None for namespaces that are selected by labels."""
+    """The only namespaces in which pods can match the query; None if labels select the namespaces."""
     anchor: Anchor
     work: int
-    """Cost of a comparison: 1, plus the number of conditions to check."""
+    """Cost of comparing a pod with the query: 1, plus the number of conditions to check."""
     topology_keys: set[str] = field(default_factory=set)
     """Topology keys of the rules that use this query."""
 
     def takes(self, topology_key: str) -> bool:
-        """Return True if a rule with this topology key may use the query, which allows a limited number of keys."""
+        """Return True if a rule with this topology key may use the query; the number of keys per query is limited."""
         if len(self.topology_keys) < TOPOLOGY_KEYS.value:
             self.topology_keys.add(topology_key)
         return topology_key in self.topology_keys
@@ -113,7 +113,7 @@ def anchors_of(labels: Labels) -> list[Anchor]:
 
 
 class Marks(tuple[Mark, ...]):
-    """A sorted set of marks, which needs an eighth of a set's memory; a pod may have a thousand marks."""
+    """A sorted set of marks that needs an eighth of the memory of a `set`; a pod may have a thousand marks."""
 
     __slots__ = ()
 
@@ -135,10 +135,10 @@ class QueryTable:
     def __init__(self) -> None:
         self.namespaces: dict[str, Labels] = {}
         self.fresh: list[Query] = []
-        """New queries that have not been compared with known pods."""
+        """New queries that have not been compared with the existing pods yet."""
         self._queries: WeakValueDictionary[bytes, Query] = WeakValueDictionary()
         self._known: dict[Mark, tuple[tuple[Account, ...], tuple[str | None, ...], Anchor]] = {}
-        """Maps a mark to the accounts, namespaces and anchor under which its query is in the index."""
+        """Maps a mark to the accounts, namespaces and anchor under which the mark's query is in the index."""
         self._gone: deque[Mark] = deque()
         """Marks of queries that no pod uses any more but that are still in the index."""
         self._index: dict[str | None, dict[Anchor, dict[Mark, ref[Query]]]] = {}
@@ -147,7 +147,7 @@ class QueryTable:
         self._numbers = count(1)
 
     def on_namespace(self, name: str, labels: Labels | None) -> bool:
-        """Update the labels of a namespace (None: it is gone); return True if matches of a query may change."""
+        """Update a namespace's labels (None: the namespace is gone); return True if matches of queries may change."""
         if labels is None:
             self.namespaces.pop(name, None)
         elif self.namespaces.get(name) == labels:
@@ -162,7 +162,7 @@ class QueryTable:
         return sum(len(queries) for place in (namespace, None) for queries in self._index.get(place, {}).values())
 
     def intern(self, parts: Iterable[PodSelector], owner: str, *, staying: bool = False) -> Query | None:
-        """Return the query of a pod in namespace `owner` with these parts; None if the namespace has too many queries.
+        """Return the query with these parts for pods in namespace `owner`; None if the namespace has too many queries.
 
         With `staying`, the query excludes pods that are being deleted.
         """
@@ -203,14 +203,14 @@ class QueryTable:
         return list(self._queries.values())
 
     def still(self, marks: Iterable[Mark]) -> Iterator[Mark]:
-        """Yield the marks whose queries are still used by pod classes."""
+        """Yield those of these marks whose queries pod classes still use."""
         self._sweep()
         return (mark for mark in marks if mark in self._known)
 
     def _enter(self, query: Query) -> None:
         """Add a query to the index.
 
-        When the query is freed, maybe in the planner's thread, only its mark is recorded for later removal.
+        When a query is freed, possibly in the planner's thread, only its mark is recorded for later removal.
         """
         mark, anchor = query.mark, query.anchor
         by_labels = any(part.namespace_labels for part in query.parts)
@@ -240,12 +240,12 @@ class QueryTable:
 
 
 def _places(parts: tuple[PodSelector, ...]) -> frozenset[str] | None:
-    """Return the namespaces to which the query is limited: the shortest list of its parts, or None without a list."""
+    """Return the namespaces to which a query is limited: the shortest list among its parts; None without a list."""
     return min((part.namespaces for part in parts if part.namespace_labels is None), key=len, default=None)
 
 
 def _anchor(parts: tuple[PodSelector, ...]) -> Anchor:
-    """Return a label that all pods matching the parts have, preferably one with a fixed value."""
+    """Return a label that all pods that match the parts have, preferably a label with a fixed value."""
     having = [one for part in parts for one in part.labels if one.operator in {"In", "Exists"}]
     pairs = ((one.key, next(iter(one.values))) for one in having if one.operator == "In" and len(one.values) == 1)
     keys = ((one.key, None) for one in having)

@@ -1,8 +1,9 @@
 """Capacity that is reserved for the first waiting gangs of queues; pods without a gang must leave it free.
 
-The planner renews the reservations in every cycle; the verbs read them while kube-scheduler waits for an answer. Pods
-that end before the gang can start may use the capacity. Reservations belong to the ledger (`extender.planner.ledger`)
-but have separate arrays. The capacity that running pods will free is subtracted, and changes with time.
+The planner renews the reservations in every cycle; the verbs read the reservations while kube-scheduler waits for an
+answer. Pods that end before the gang can start may use reserved capacity. Reservations belong to the ledger
+(`extender.planner.ledger`) but have separate arrays. The capacity that running pods will free is subtracted from a
+reservation, and changes with time.
 """
 
 from collections.abc import Sequence
@@ -19,24 +20,24 @@ class ReservedRoom:
     """Capacity on nodes that is reserved for one gang."""
 
     at: float | None
-    """Expected start of the gang, in seconds since the epoch; None if unknown."""
+    """Expected start of the gang, in seconds since the epoch; None if the start is unknown."""
     columns: NDArray[np.int64]
     """Columns of the reserved nodes, ascending."""
     need: Amounts
-    """Resources that the gang needs on these nodes, int64 of shape (resources, columns)."""
+    """Resources that the gang needs on the reserved nodes, int64 of shape (resources, columns)."""
     gained: Amounts
-    """Resources that running pods will have freed on these nodes by the gang's start, int64 of shape (resources,
+    """Resources that running pods will have freed on the reserved nodes by the gang's start, int64 of shape (resources,
     columns)."""
     only: str = field(default="", kw_only=True)
-    """The only queue whose pods and gangs must leave the capacity free; empty for all queues."""
+    """The only queue whose pods and gangs must leave the capacity free; empty if all queues must leave it free."""
 
     def changed(self, column: int, row: Amounts | None) -> bool:
-        """Subtract freed resources from `gained`. If `row` is None, reserve nothing on the node, which is gone.
+        """Subtract freed resources from `gained`. If `row` is None, the node is gone, and nothing is reserved there.
 
         Return True if anything has changed.
 
-        The resources of a pod that was not expected to end are subtracted, too, so too much is reserved until the next
-        cycle.
+        The resources of a pod that was not expected to end are also subtracted, so that too much is reserved until the
+        next cycle.
         """
         place = int(np.searchsorted(self.columns, column))
         if place == len(self.columns) or self.columns[place] != column:
@@ -50,7 +51,7 @@ class ReservedRoom:
 
 
 def left_free(rooms: Sequence[ReservedRoom], resources: int) -> tuple[NDArray[np.int64], Amounts]:
-    """Return columns and their resources to leave free: the sum of all needs, minus the smallest `gained`."""
+    """Return the columns and resources to leave free: the sum of all needs, minus the smallest `gained`."""
     columns = np.unique(np.concatenate([room.columns for room in rooms]))
     needed = np.zeros((resources, len(columns)), dtype=np.int64)
     gained = np.full_like(needed, np.iinfo(np.int64).max)
@@ -62,23 +63,23 @@ def left_free(rooms: Sequence[ReservedRoom], resources: int) -> tuple[NDArray[np
 
 
 class ReservedRooms:
-    """Reservations of the last cycle, minus the resources that were freed after its snapshot."""
+    """Reservations of the last cycle, minus the resources that were freed after the cycle's snapshot."""
 
     def __init__(self) -> None:
         self._rooms: list[ReservedRoom] = []
         self._start_s = 0.0
         self._since: list[tuple[int, Amounts | None]] | None = None
-        """Columns and the resources of their nodes that were freed since the running cycle's snapshot; None between
+        """Columns, each with the resources that were freed there since the running cycle's snapshot; None between
         cycles."""
         self._views: dict[tuple[int, ...], tuple[NDArray[np.int64], Amounts]] = {}
-        """Caches the resources to leave free, with their columns, by the positions of the reservations that apply."""
+        """Cache of the columns and resources to leave free, keyed by the positions of the reservations that apply."""
 
     def snapshot_taken(self) -> None:
         """Begin to record changes, because the cycle's reservations are based on the current capacity."""
         self._since = []
 
     def replace(self, rooms: Sequence[ReservedRoom], start_s: float) -> None:
-        """Replace the reservations with a cycle's new ones; `start_s` is the maximum time until a pod runs."""
+        """Replace the reservations with those of a new cycle; `start_s` is the maximum time until a pod runs."""
         self._rooms = [replace(room, need=room.need.copy(), gained=room.gained.copy()) for room in rooms]
         self._start_s = start_s
         self._views = {}
@@ -87,7 +88,7 @@ class ReservedRooms:
             self.changed(column, row)
 
     def changed(self, column: int, row: Amounts | None) -> None:
-        """Subtract the resources `row` of a pod that left this node; if `row` is None, end the node's reservations."""
+        """Subtract the resources `row` of a pod that left this node; if `row` is None, end reservations on the node."""
         if self._since is not None:
             self._since.append((column, row))
         if sum(room.changed(column, row) for room in self._rooms):
@@ -99,7 +100,7 @@ class ReservedRooms:
         """Return the resources to leave free on nodes, int64 of shape (rows, columns); None without reservations.
 
         `runtime_s` is the expected runtime of the pod that would use the capacity, counted from `now` (None:
-        unlimited), and `queue` is the pod's queue. A column may be -1.
+        unlimited), and `queue` is the pod's queue. A column of -1 stands for no node.
         """
         end = None if runtime_s is None else now + self._start_s + runtime_s
         minded = tuple(

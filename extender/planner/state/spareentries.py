@@ -1,8 +1,8 @@
-"""Ledger entries of spare slots, which a gang holds for members that it may lose; its placement lists them.
+"""Ledger entries of spare slots, which a gang holds for members that it may lose and lists in its placement.
 
-Spare slots use capacity on their node and in the gang's queue, like members. The use begins when the placement is
-written, and ends when the gang uses the slot, ends, or gets other spare slots. Only gangs that borrow the slots are
-placed on them. A slot that is lent counts only in the queue, because the borrower's pods count on the node.
+Spare slots use capacity on their node and in the gang's queue, like members. A spare slot uses capacity from the write
+of the placement until the gang uses the slot, ends, or gets other spare slots. Only gangs that borrow spare slots are
+placed on spare slots. A lent spare slot counts only in the queue, because the borrower's pods count on the node.
 """
 
 from collections import Counter
@@ -18,11 +18,11 @@ from muster.api.names import DEFAULT_QUEUE
 from muster.resources.vector import Vector, add, scale
 
 SpareRunOfClass = tuple[NodeSpares, PodClass]
-"""Spare slots on one node, with the class of the members that fit into them."""
+"""Spare slots on one node, with the class of the members that fit into the slots."""
 SpareRunKey = tuple[str, str, str]
-"""UID of the gang that holds the spare slots, its pod set, and the node."""
+"""UID of the gang that holds spare slots, the pod set of the slots, and their node."""
 MOST_BORROWED = 1_024
-"""Maximum number of borrowed slots to read per gang; no gang needs more."""
+"""Maximum number of borrowed slots that are read per gang; no gang needs more borrowed slots."""
 
 
 def runs(gang: GangView) -> bool:
@@ -45,7 +45,7 @@ def spare_runs_of(gang: GangView) -> list[SpareRunOfClass]:
 
 
 def borrowed_spares_of(gang: GangView) -> list[BorrowedSpares]:
-    """Return the borrowed spare slots on which the gang runs, or will run."""
+    """Return the borrowed spare slots on which the gang runs or will run."""
     placement = gang.placement
     if placement is None or not placement.spec.borrows or not (gang.active or runs(gang)):
         return []
@@ -53,7 +53,7 @@ def borrowed_spares_of(gang: GangView) -> list[BorrowedSpares]:
 
 
 def lent(loans: Iterable[BorrowedSpares]) -> Counter[SpareRunKey]:
-    """Return the number of lent spare slots, by gang, pod set and node."""
+    """Return the number of lent spare slots, keyed by gang, pod set and node."""
     found: Counter[SpareRunKey] = Counter()
     for loan in loans:
         found[loan.lender, loan.pod_set, loan.node] += loan.count
@@ -61,7 +61,7 @@ def lent(loans: Iterable[BorrowedSpares]) -> Counter[SpareRunKey]:
 
 
 def spares_by_queue(gangs: Iterable[GangView], parents: Mapping[str, str]) -> dict[str, Vector]:
-    """Return the resources of spare slots by queue, including the queue's descendants."""
+    """Return the resources of spare slots in each queue, including the queue's descendants."""
     found: dict[str, Vector] = {}
     for gang in gangs:
         for seats, cls in spare_runs_of(gang):
@@ -74,7 +74,7 @@ def spares_by_queue(gangs: Iterable[GangView], parents: Mapping[str, str]) -> di
 
 
 class SpareEntries:
-    """The ledger entries of spare slots, opened and closed by gang."""
+    """The ledger entries of spare slots; all entries of a gang are updated together."""
 
     def __init__(self, ledger: Ledger, classes: ClassTable) -> None:
         self._ledger = ledger
@@ -84,13 +84,13 @@ class SpareEntries:
         self._key_of: dict[str, str] = {}
         """Maps the UID of a gang that keeps spare slots to its key."""
         self._open: dict[str, list[tuple[str, str, int]]] = {}
-        """Maps a gang to the holders of its entries."""
+        """Maps a gang to the holders of the ledger entries of its spare slots."""
         self._loans: dict[str, list[BorrowedSpares]] = {}
         """Maps a borrowing gang to its borrowed slots."""
         self._lent: Counter[SpareRunKey] = Counter()
 
     def follow(self, key: str, gang: GangView | None) -> None:
-        """Set the entries to exactly the spare slots of a gang, except lent ones; None means that the gang is gone."""
+        """Set the entries to a gang's spare slots that are not lent; None means that the gang is gone."""
         loans = borrowed_spares_of(gang) if gang is not None else []
         before = put_entry(self._loans, key, loans or None) or []
         if loans != before:
@@ -110,7 +110,7 @@ class SpareEntries:
         self._write_entries(key)
 
     def _write_entries(self, key: str) -> None:
-        """Replace all ledger entries of a gang's spare slots by new ones."""
+        """Replace all ledger entries of a gang's spare slots by new entries."""
         for holder in self._open.pop(key, ()):
             self._ledger.close(holder)
         uid, runs = self._kept.get(key, ("", []))

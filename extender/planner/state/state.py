@@ -1,11 +1,12 @@
-"""The cluster as known to the planner, updated by events.
+"""The cluster as known to the planner, updated by watch events.
 
-Every method `on_*` takes one object before and after its change (None: missing); its cost depends only on the change.
-Objects that Muster wrote are added once the API server has confirmed the write, before the watch reports them. Older
-versions that arrive later are ignored.
+Every method `on_*` takes one object before and after its change (None: missing); the cost of a call depends only on the
+change. Objects that Muster has written are added once the API server has confirmed the write, before the watch reports
+these objects. Older versions of an object that arrive later are ignored.
 
-After each event, nodes, ledger, and the matches of pods with compared demands are up to date; views of gangs
-(`planner.state.views`) are not. The state is used on one event loop (`extender.cluster`); its code never blocks.
+After each event, the nodes, the ledger, and the matches of pods with compared demands are up to date. Views of gangs
+(`planner.state.views`) are updated later. The state is used on one event loop (`extender.cluster`); its code never
+blocks.
 """
 
 from collections.abc import Iterator
@@ -59,7 +60,7 @@ class PlannerState(Views):
         return True
 
     def on_pod(self, old: Pod | None, new: Pod | None) -> bool:
-        """Update a pod of any scheduler; return True if the planner may have something to decide.
+        """Update a pod of any scheduler; return True if the change may require a decision of the planner.
 
         The result is False for a new member that is pinned according to its placement, and for a pod that keeps running
         on its node. The result is also False for a pod that another scheduler binds.
@@ -99,15 +100,15 @@ class PlannerState(Views):
         return (record.epoch, record.pin) == (placement.spec.epoch, node_of_slot(placement, record.slot))
 
     def on_pod_written(self, new: Pod) -> None:
-        """Update a pod that Muster wrote, unless the watch has since reported that it was deleted."""
+        """Update a pod that Muster has written, unless the watch has reported that the pod was deleted."""
         if new.metadata.uid in self.pods:
             self.on_pod(None, new)
 
     def assume(self, uid: str, node: str, devices: tuple[int, ...] = ()) -> bool:
-        """Update a pod that Muster has just bound, before the watch reports it.
+        """Update a pod that Muster has just bound, before the watch reports the binding.
 
-        Return True if the planner may have something to decide: the gang has reached its minimum, or has no placed slot
-        left.
+        Return True if the binding may require a decision of the planner, because the gang has reached its minimum or
+        has no placed slot left.
         """
         record = self.pod_table.bound(uid, node, devices)
         if record is None:
@@ -122,7 +123,7 @@ class PlannerState(Views):
         return self.pod_table.taken[record.gang] == least
 
     def ending(self) -> Iterator[PodRecord]:
-        """Yield the pods without a gang that are on a node, or being bound to one, and declare a runtime."""
+        """Yield the pods without a gang that are on a node, or are being bound to a node, and declare a runtime."""
         yield from self.pod_table.ending.values()
         for holder in self.ledger.assumed:
             record = self.pod_table.records.get(str(holder))
@@ -139,18 +140,18 @@ class PlannerState(Views):
         return (key in self.native.groups and self.native.settle(key)) or news
 
     def on_pod_group_written(self, new: PodGroup) -> bool:
-        """Update a PodGroup that Muster wrote, unless the watch has reported its deletion; see `on_pod_group`."""
+        """Update a PodGroup that Muster has written, unless the watch has reported its deletion; see `on_pod_group`."""
         known = self.groups.get(new.metadata.key)
         if known is None or known.metadata.uid != new.metadata.uid:
             return False
         return self.on_pod_group(known, new)
 
     def on_native_written(self, new: NativePodGroup) -> bool:
-        """Update a native PodGroup that Muster wrote, unless the watch has since reported that it was deleted."""
+        """Update a native PodGroup that Muster has written, unless the watch has reported its deletion."""
         return self.native.on_written(new)
 
     def on_placement(self, old: Placement | None, new: Placement | None) -> bool:
-        """Update a placement, written by Muster or edited by others; return True if this changes the state."""
+        """Update a Placement, written by Muster or edited by others; return True if the update changes the state."""
         if new is not None:
             self.failures.remember(new.metadata.key, new.status.avoided)
         key = self._gangs.on_placement(old, new)
@@ -158,13 +159,13 @@ class PlannerState(Views):
         return key is not None
 
     def on_job(self, old: Job | None, new: Job | None) -> bool:
-        """Update a Volcano Job with its pod templates; return True if this changes the state."""
+        """Update a Volcano Job with its pod templates; return True if the update changes the state."""
         key = self._gangs.on_job(old, new)
         self._gang_changed(key)
         return key is not None
 
     def on_queue(self, old: Queue | None, new: Queue | None) -> bool:
-        """Update a queue of any pool; return True if the change is relevant to planning, unlike counts of gangs."""
+        """Update a queue of any pool; return True if the change is relevant to planning, unlike numbers of gangs."""
         name = (new or old or Queue()).metadata.name
         before = _limits(self.queues.get(name))
         self.access.on_queue(old, new)
@@ -173,12 +174,12 @@ class PlannerState(Views):
         return _planned(old) != _planned(new)
 
     def on_priority_class(self, old: PriorityClass | None, new: PriorityClass | None) -> None:
-        """Update a priority class; gangs use its new value from their next change."""
+        """Update a PriorityClass; a gang gets the new value when the gang changes next."""
         name = (new or old or PriorityClass()).metadata.name
         self._gangs.priorities.update_class(name, new)
 
     def on_namespace(self, old: Namespace | None, new: Namespace | None) -> bool:
-        """Update a namespace; return True if its labels are relevant to an affinity or to the queues of its pods."""
+        """Update a namespace; return True if new labels are relevant to an affinity or to the queues of its pods."""
         name = (new or old or Namespace()).metadata.name
         of_queues = self.access.on_namespace(old, new)
         of_terms = self.classes.queries.on_namespace(name, new.metadata.labels if new else None)

@@ -1,4 +1,4 @@
-"""Tables of objects that the planner finds only by name: quotas, budgets, topologies and volumes."""
+"""Tables of objects that the planner only looks up by name: quotas, budgets, topologies and volumes."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -21,12 +21,12 @@ class Volumes:
     volumes: dict[str, PersistentVolume] = field(default_factory=dict)
     classes: dict[str, StorageClass] = field(default_factory=dict)
     exclusive: set[str] = field(default_factory=set)
-    """Keys of claims that only one pod at a time may use (ReadWriteOncePod)."""
+    """Keys of volume claims that only one pod at a time may use (ReadWriteOncePod)."""
     generation: int = 0
     """Number that grows with every change that is relevant to scheduling."""
 
     def copy(self) -> "Volumes":
-        """Return a copy of the tables."""
+        """Return a copy of the tables of volumes."""
         return Volumes(dict(self.claims), dict(self.volumes), dict(self.classes), set(self.exclusive), self.generation)
 
 
@@ -36,10 +36,10 @@ class Tables:
     def __init__(self, nodes: NodeTable) -> None:
         self.nodes = nodes
         self.volumes = Volumes()
-        """Volumes, replaced by a copy after a snapshot has shared them (see `share_volumes`)."""
+        """Volumes; copied before a change if a snapshot shares them (see `share_volumes`)."""
         self._shared = False
         self.quotas: dict[str, dict[str, ResourceQuota]] = {}
-        """Maps a namespace and a name to a quota; namespaces without quotas are left out."""
+        """Maps a namespace and a name to a ResourceQuota; namespaces without ResourceQuotas are left out."""
         self.disruption_budgets: dict[str, PodDisruptionBudget] = {}
         self.hyper_nodes: dict[str, HyperNode] = {}
         self.hyper_nodes_version = 0
@@ -80,13 +80,13 @@ class Tables:
         return self._put_volume(volumes.claims, key, new, _decisive)
 
     def on_volume(self, old: PersistentVolume | None, new: PersistentVolume | None) -> bool:
-        """Update a persistent volume, which may restrict its pods to nodes; return True if the change is relevant."""
+        """Update a PersistentVolume, which may limit the nodes of its pods; return True if the change is relevant."""
         name = (new or old or PersistentVolume()).metadata.name
         volumes = self._own_volumes().volumes
         return self._put_volume(volumes, name, new, lambda volume: (volume.spec, volume.metadata.labels))
 
     def on_storage_class(self, old: StorageClass | None, new: StorageClass | None) -> bool:
-        """Update a storage class, which may delay claims until a pod exists; return True if the change is relevant."""
+        """Update a StorageClass, which may delay volumes until a pod exists; return True if the change is relevant."""
         name = (new or old or StorageClass()).metadata.name
         return self._put_volume(self._own_volumes().classes, name, new, lambda each: (each.volume_binding_mode,))
 

@@ -29,7 +29,8 @@ from muster.volcano.tasks import EVICTIONS, max_retry
 from muster.workloads.table import PART_LABELS
 
 UNREADABLE = "unreadable"
-"""Key under which a template that cannot be parsed stores the reason why its gang is excluded."""
+"""Key under which the error of a template that cannot be parsed is stored; the error is the reason to exclude the
+gang."""
 
 
 @dataclass(slots=True)
@@ -43,15 +44,15 @@ class Template:
     cls: PodClass
     other_gates: tuple[str, ...] = ()
     claims: tuple[ClaimRef, ...] = ()
-    """Device claims; claims that are created separately for each pod have no name yet."""
+    """Device claims of the task's pods; claims that are created separately for each pod have no name yet."""
     runtime: Runtime = UNKNOWN
     topology: PodTopology | None = None
     priority_class: str = ""
-    """Priority class of the task's pods: the template's, otherwise the Job's."""
+    """PriorityClass of the task's pods: the template's PriorityClass, otherwise the Job's PriorityClass."""
 
 
 class Templates:
-    """Templates by Job, created when they are first read."""
+    """Templates of each Job, created when they are first read."""
 
     def __init__(self, classes: ClassTable, devices: DeviceTable) -> None:
         self._classes = classes
@@ -60,12 +61,12 @@ class Templates:
         self.in_namespace: dict[str, set[str]] = {}
         """Maps a namespace to the UIDs of Jobs whose templates have been read."""
         self._users: dict[str, set[str]] = {}
-        """Maps a claim or claim template to the UIDs of the Jobs that name it."""
+        """Maps a claim or claim template to the UIDs of the Jobs whose templates name it."""
         self._refused: dict[str, str] = {}
         """Maps the UID of a Job to the reason why its templates are not read."""
 
     def templates_of(self, job: Job) -> list[Template]:
-        """Return the templates of a job.
+        """Return the templates of a Job.
 
         After a LimitError, the templates are not read again until the Job changes.
         """
@@ -86,7 +87,7 @@ class Templates:
         return known
 
     def forget(self, job: Job) -> None:
-        """Drop the templates of a job that changed or is gone."""
+        """Forget the templates of a Job that has changed or is gone."""
         uid, namespace = job.metadata.uid, job.metadata.namespace
         self._refused.pop(uid, None)
         for key in _named(self._known.pop(uid, [])):
@@ -94,11 +95,11 @@ class Templates:
         discard(self.in_namespace, namespace, uid)
 
     def known(self, uid: str) -> list[Template]:
-        """Return the templates of a job; empty if the templates have not been read."""
+        """Return the templates of a Job; empty if the templates have not been read."""
         return self._known.get(uid, [])
 
     def equip_again(self, keys: Collection[str] | None = None) -> list[str]:
-        """Update the device needs of templates with these claims (None: all); return the UIDs of their Jobs."""
+        """Update the device needs of templates with these claims (None: all claims); return the UIDs of their Jobs."""
         concerned = self._known.keys() if keys is None else {uid for key in keys for uid in self._users.get(key, ())}
         changed = []
         for uid in concerned:
@@ -152,7 +153,7 @@ def planned_job(job: Job) -> Job:
 
 
 def restarts_whole(job: Job) -> bool:
-    """Return True if a policy of the Job restarts the whole Job when a pod is evicted, as in the Job of a TrainJob."""
+    """Return True if a policy of the Job restarts the whole Job after an eviction, as in a TrainJob's Job."""
     policies = (policy for policy in job.spec.policies if policy.action == "RestartJob")
     return any({policy.event, *policy.events} & {"PodEvicted", "*"} for policy in policies)
 
@@ -160,8 +161,8 @@ def restarts_whole(job: Job) -> bool:
 def spends_retries(job: Job) -> bool:
     """Return True if a restart after an eviction uses up one of the Job's limited retries.
 
-    A Job with a restart budget counts evictions separately. The Job of a TrainJob that does not restart on failure has
-    enough retries for any number of evictions.
+    A Job with a restart budget counts evictions separately. The Job of a TrainJob that does not restart after failures
+    has enough retries for any number of evictions.
     """
     return restart_budget(job.metadata.annotations) is None and max_retry(job.spec) < EVICTIONS
 

@@ -1,8 +1,9 @@
-"""Views of gangs, built from changed objects, and the ledger entries that depend on them.
+"""Views of gangs, built from changed objects, and the ledger entries that depend on the views.
 
-An event only marks a gang, because a gang of a thousand pods causes thousands of events; `refresh` builds the views.
-The placed slots of failed or lost members are therefore out of date until the next view is built. All other data are up
-to date after each event, except demands that are still being compared with existing pods (`planner.state.comparisons`).
+An event only marks a gang as changed, because a gang of a thousand pods causes thousands of events; `refresh` builds
+the views. The placed slots of failed or lost members are therefore out of date until the next view is built. All other
+data are up to date after each event, except matches of demands that are still being compared
+(`planner.state.comparisons`).
 """
 
 from collections import Counter
@@ -38,8 +39,8 @@ from muster.api.volcano.batch import Job
 from muster.api.volcano.scheduling import PodGroup, Queue
 
 MAX_COMPARISONS = 4
-"""Maximum number of evaluations of a gang per refresh. Without this limit, a template that cannot be parsed could cause
-endless evaluations."""
+"""Maximum number of evaluations of a gang per refresh. Without this limit, a pod template that cannot be parsed could
+cause endless evaluations."""
 
 
 class Views(Tables):
@@ -55,10 +56,10 @@ class Views(Tables):
     ) -> None:
         """Create the empty state of a node pool; objects of other pools are not planned.
 
-        `rules` decide which nodes are suspect.
+        `rules` determine which nodes are suspect.
 
-        New queries are compared with all pods at once (`comparisons` is None), or with about `comparisons` checks per
-        event. With a limit, `later` is called, and `compare` continues with the remaining comparisons.
+        If `comparisons` is None, new queries are compared with all pods at once, otherwise with about `comparisons`
+        checks per event. With a limit, `later` is called, and `compare` continues with the remaining comparisons.
         """
         self._comparisons, self._later = comparisons, later
         self._released = False
@@ -70,25 +71,25 @@ class Views(Tables):
         self.devices = DeviceTable()
         self.pool = pool
         self.queues: Mapping[str, Queue] = self.access.queues
-        """Maps a name to the queue of the pool."""
+        """Maps a name to the queue of this name in the node pool."""
         self.pod_table = PodTable()
         self.pods: Mapping[str, PodRecord] = self.pod_table.records
-        """Maps a UID to the pod of any scheduler, with or without a gang."""
+        """Maps a UID to the pod's record, for pods of any scheduler, with or without a gang."""
         self._templates = Templates(self.classes, self.devices)
         self._gangs = GangTable(self._templates)
         self.groups: Mapping[str, PodGroup] = self._gangs.groups
         """Maps a key (`namespace/name`) to the PodGroup in any phase."""
         self.placements: Mapping[str, Placement] = self._gangs.placements
-        """Maps a key to the placement, possibly of an earlier PodGroup (see `placement_of`)."""
+        """Maps a gang's key to its placement, possibly of an earlier PodGroup (see `placement_of`)."""
         self.jobs: Mapping[str, Job] = self._gangs.jobs
-        """Maps a UID, as in a PodGroup's owner reference, to the Volcano Job."""
+        """Maps the UID in a PodGroup's owner reference to the Volcano Job."""
         self._placed_slots = PlacedSlots(self.ledger)
         self._spares = SpareEntries(self.ledger, self.classes)
         self.failures = FailedMembers()
         self._unfollowed: set[str] = set()
         """Keys of gangs with failed or lost pods, whose placed slots are updated when the next view is built."""
         self.answers = Answers()
-        """Filter answers for pods without a gang that are not bound yet."""
+        """Answers to filter calls for pods without a gang that are not bound yet."""
         self.claimants = Claimants(
             self.devices, self.ledger, self.classes, self._templates, self.pod_table.records,
             equip=self._equip, job_changed=self._job_changed,
@@ -117,7 +118,7 @@ class Views(Tables):
             self._hold(key)
 
     def refresh_gang(self, key: str) -> None:
-        """Refresh one gang if it has changed."""
+        """Refresh one gang if the gang has changed."""
         if key not in self._gangs.dirty and key in self._gangs.views:
             return
         self._check(key)
@@ -125,7 +126,7 @@ class Views(Tables):
         self._hold(key)
 
     def compare(self, comparisons: int) -> bool:
-        """Continue the comparison of queries with pods; return True if the planner may have something to decide."""
+        """Continue comparing queries with pods; return True if the results may require a decision of the planner."""
         self._released = False
         self.comparisons.work(comparisons)
         return self._released or not self.comparisons.pending
@@ -162,16 +163,16 @@ class Views(Tables):
                 self._later()
 
     def refreshed(self, key: str) -> GangView | None:
-        """Refresh and return one gang."""
+        """Refresh one gang and return its view."""
         self.refresh_gang(key)
         return self.gang(key)
 
     def gangs(self) -> list[GangView]:
-        """Return all gangs as of the last refresh, in the order in which they were first seen."""
+        """Return the views of all gangs as of the last refresh, in the order in which the gangs were first seen."""
         return sorted(self._gangs.views.values(), key=attrgetter("arrival"))
 
     def gang(self, key: str) -> GangView | None:
-        """Return one gang as of the last refresh."""
+        """Return the view of one gang as of the last refresh."""
         return self._gangs.views.get(key)
 
     def started(self, key: str) -> bool:
@@ -186,7 +187,10 @@ class Views(Tables):
         return gang is not None and gang.started
 
     def some_done(self, key: str) -> bool:
-        """Return True if the gang's Job has recorded that members have succeeded; their pods may be gone."""
+        """Return True if the gang's Job has recorded that members have succeeded.
+
+        The pods of these members may be gone.
+        """
         return self._gangs.some_done(key)
 
     def placement_of(self, key: str) -> Placement | None:
@@ -203,7 +207,7 @@ class Views(Tables):
             self._follow_placement(key)
 
     def _job_changed(self, uid: str) -> None:
-        """Mark a gang for evaluation because the pod templates of its Job have changed."""
+        """Mark the gang of a Job for evaluation, because the Job's pod templates have changed."""
         self._gang_changed(self._gangs.of_job(self.jobs[uid]))
 
     def _follow_placement(self, key: str) -> None:

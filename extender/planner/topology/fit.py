@@ -1,16 +1,16 @@
-"""Number of pods that each domain holds, the best domain, and the order in which a domain's nodes are filled.
+"""Number of pods that fit into each domain, the best domain, and the order in which a domain's nodes are filled.
 
 The module computes with arrays only. The rules follow Kueue's topology-aware scheduling (BestFit). The number of pods
-per node is the result of an integer division, and the number per domain is a sum over nodes; only whole slices are
-counted. Among the domains of a level, the smallest sufficient domain is chosen. Inside the chosen domain, as few
-domains as possible are used at each level, and the last used domain is the smallest that holds the remaining pods.
-Among equally full domains, higher node scores decide, then the smaller remainder. Finally, domains whose outer domains
-are fullest are preferred, so that large domains stay empty.
+that fit on a node results from an integer division, and the number for a domain is a sum over its nodes. Only whole
+slices are counted. Among the domains of a level, the smallest sufficient domain is chosen. Inside the chosen domain, as
+few domains as possible are used at each level. The last used domain is the smallest domain that can hold the remaining
+pods. Among equally full domains, higher node scores decide, then the smaller amount of capacity that stays free.
+Finally, domains whose outer domains are fullest are preferred, so that large domains stay empty.
 
 The balanced profile spreads pods in equal shares over as few domains as possible, like Kueue's balanced placement. The
-smallest share, which is called the *threshold*, is maximized. Domains that hold fewer pods than the threshold are left
-out. Of the remaining domains, the planner uses those that leave the least capacity unused. Pods above the threshold are
-placed in the domains with the most capacity.
+smallest share, which is called the *threshold*, is maximized. Domains that can hold fewer pods than the threshold are
+left out. Of the remaining domains, the planner uses those that leave the least capacity unused. Pods above the
+threshold are placed in the domains with the most capacity.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -26,10 +26,10 @@ from extender.planner.topology.tree import Geometry
 Profile = Literal["best-fit", "least-free", "balanced"]
 Counts = NDArray[np.int64]
 _Filled = tuple[Amounts, Counts]
-"""Columns of nodes, and the number of pods for each node."""
+"""Columns of nodes, and the number of pods to place on each node."""
 Tie = Callable[[], Amounts | None]
-"""Function that returns amounts per node, whose sums decide between domains that hold equally many pods; None for no
-decision."""
+"""Type of a function that returns amounts per node. The sums of the amounts decide between domains that can hold
+equally many pods; None means no decision."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,17 +38,17 @@ class WantedPods:
 
     geometry: Geometry
     room: Amounts
-    """Number of pods that fit on each candidate node, 0 on other nodes; int64 of shape (nodes,), at most `most`."""
+    """Number of pods that fit on each candidate node, at most `most`, and 0 on other nodes; int64 of shape (nodes,)."""
     least: int
-    """Number of pods that the domain must hold."""
+    """Number of pods that the chosen domain must be able to hold."""
     most: int
-    """Number of pods that the domain should hold, if possible."""
+    """Number of pods that the chosen domain should be able to hold, if possible."""
     slices: tuple[tuple[int, int], ...] = ()
     """Level and size of slices, outermost first."""
 
 
 def held(wanted: WantedPods, level: int, room: Amounts | None = None) -> Counts:
-    """Return the number of pods that each domain of a level holds, in whole slices; int64 of shape (domains,)."""
+    """Return how many pods fit into each domain of a level, in whole slices; int64 of shape (domains,)."""
     sizes = dict(wanted.slices)
     innermost = max((level, *sizes))
     counts = wanted.geometry.sums(innermost, wanted.room if room is None else room)
@@ -61,18 +61,19 @@ def held(wanted: WantedPods, level: int, room: Amounts | None = None) -> Counts:
 
 
 def whole(wanted: WantedPods) -> int:
-    """Return the number of pods that all nodes together hold, in whole slices."""
+    """Return how many pods fit on all nodes together, in whole slices."""
     return int((held(wanted, wanted.slices[0][0]) if wanted.slices else wanted.room).sum())
 
 
 def best_first(
     wanted: WantedPods, level: int, fits: Mask, *, profile: Profile, order: Sequence[Tie | None] = (None,)
 ) -> Iterator[int]:
-    """Yield domains of a level that hold the pods, sorted by `order`; `fits` excludes some domains.
+    """Yield domains of a level that can hold the pods, sorted by `order`; `fits` excludes some domains.
 
-    In `order`, None sorts domains by the number of pods that they hold, tightest first. A function in `order` sorts
-    domains by the sum of its amounts, smallest first. With the profile least-free, domains that hold all pods are not
-    preferred. With the profile balanced, domains with larger equal shares come first.
+    In `order`, None sorts domains by the number of pods that they can hold, the smallest number first. A function in
+    `order` sorts domains by the sum of the amounts that it returns, the smallest sum first. With the profile
+    least-free, domains that can hold all pods are not preferred. With the profile balanced, domains with larger equal
+    shares come first.
     """
     counts = held(wanted, level)
     found = np.flatnonzero(fits & (counts >= wanted.least))
@@ -92,7 +93,7 @@ def best_first(
 def _keys(
     wanted: WantedPods, level: int, counts: Counts, found: Amounts, *, profile: Profile, order: Sequence[Tie | None]
 ) -> Iterator[Counts]:
-    """Yield sort keys, most important first: all pods fit, `order`, full outer domains, position in the tree."""
+    """Yield domains' sort keys, most important first: all pods fit, `order`, full outer domains, tree position."""
     if profile != "least-free":
         yield (counts[found] < wanted.most).astype(np.int64)
     if profile == "balanced":
@@ -113,12 +114,12 @@ def _keys(
 
 
 def unit_of(wanted: WantedPods, level: int) -> int:
-    """Return the number of pods placed together in a domain of this level: the size of its outermost slices, or 1."""
+    """Return how many pods are placed together in a domain of this level: the size of its outermost slices, or 1."""
     return next((size for at, size in wanted.slices if at >= level), 1)
 
 
 def _balance(wanted: WantedPods, level: int) -> tuple[Counts, Counts]:
-    """Return the equal share of each used child, and the number of used children, for each domain of a level."""
+    """Return, for each domain of a level, the equal share of each used child domain, and the number of used ones."""
     tree, inner = wanted.geometry.tree, level + 1
     domains = len(tree.domains[level])
     if inner == len(tree.levels):
@@ -130,27 +131,30 @@ def _balance(wanted: WantedPods, level: int) -> tuple[Counts, Counts]:
 
 @dataclass(slots=True)
 class Filling:
-    """The order in which the nodes of a domain are filled, and the number of pods for each."""
+    """The order in which the nodes of a domain are filled, and the number of pods that each node gets."""
 
     wanted: WantedPods
     profile: Profile
     scores: NDArray[np.float64] | None
-    """Scores of nodes; in an innermost domain, nodes with higher scores are filled first, or, without scores, the
-    smallest node that holds the remaining pods is filled last."""
+    """Scores of nodes; in an innermost domain, nodes with higher scores are filled first. Without scores, the smallest
+    node that can hold the remaining pods is filled last."""
     ties: Sequence[Tie] = ()
-    """Tie-breakers among domains that hold equally many pods; the smallest sum comes first."""
+    """Tie-breakers among domains that can hold equally many pods; the domain with the smallest sum comes first."""
 
     def order(self, level: int, columns: Amounts, pods: int) -> tuple[Amounts, Counts]:
-        """Return ordered columns with their numbers of pods; `columns` are a domain's nodes with free capacity."""
+        """Return the nodes in the order in which they are filled, as columns, and the number of pods for each node.
+
+        `columns` are a domain's nodes with free capacity.
+        """
         nothing = np.zeros(0, dtype=np.int64)
         filled = [(nothing, nothing), *self._fill(level, columns, pods)]
         return np.concatenate([each for each, _ in filled]), np.concatenate([counts for _, counts in filled])
 
     def _fill(self, level: int, columns: Amounts, pods: int, *, joined: bool = False) -> Iterator[_Filled]:
-        """Distribute pods to the nodes of a domain, either child by child or over all used children together.
+        """Distribute pods to the nodes of a domain, child by child or over the nodes of all used children together.
 
-        A distribution over all children together may use fewer domains at lower levels, and is always used if the nodes
-        are `joined` from several domains.
+        A distribution over the nodes of all children may use fewer domains at lower levels. It is always used if the
+        nodes are `joined` from several domains.
         """
         inner = level + 1
         if inner >= len(self.wanted.geometry.tree.levels):
@@ -175,7 +179,7 @@ class Filling:
     def _one_by_one(
         self, level: int, columns: Amounts, of: Amounts, used: Amounts, shares: Counts
     ) -> Iterator[_Filled]:
-        """Distribute to each of these domains of a level its share, full domains first."""
+        """Distribute its share of the pods to each of these domains of a level, full domains first."""
         inside, domains = of >= 0, len(self.wanted.geometry.tree.domains[level])
         room = np.bincount(of[inside], weights=self.wanted.room[columns[inside]], minlength=domains)
         full = np.zeros(len(room), dtype=np.bool_)
@@ -187,22 +191,22 @@ class Filling:
                 yield from self._fill(level, columns[of == child], share)
 
     def _domains(self, filled: Sequence[_Filled], level: int) -> list[int]:
-        """Return the numbers of used domains on each level below this one, and the number of used nodes."""
+        """Return the number of used domains on each level below this level, and the number of used nodes."""
         columns = np.concatenate([each for each, _ in filled])
         below = self.wanted.geometry.tree.domain_of[level + 1 :]
         return [*(len(np.unique(row[columns])) for row in below), len(columns)]
 
     def _held(self, level: int, columns: Amounts, of: Amounts) -> tuple[Counts, Amounts]:
-        """Return the number of pods that each child holds on these columns, and the columns outside all children."""
+        """Return how many pods each child domain can hold on these nodes, and the nodes outside all child domains."""
         room = np.zeros_like(self.wanted.room)
         room[columns] = self.wanted.room[columns]
         sliced = any(at >= level for at, _ in self.wanted.slices)
         return held(self.wanted, level, room), columns[of < 0] if not sliced else columns[:0]
 
     def _places(self, level: int, some: Amounts, of: Amounts, columns: Amounts) -> Amounts:
-        """Return each domain's rank, which breaks ties between domains that hold equally many pods.
+        """Return each domain's rank, which breaks ties between domains that can hold equally many pods.
 
-        `of` has the domains of the `columns`, which are the nodes with free capacity.
+        `of` contains the domains of the nodes in `columns`, which have free capacity.
         """
         first = self.wanted.geometry.first(level)[some]
         domains = len(self.wanted.geometry.tree.domains[level])
@@ -233,7 +237,7 @@ class Filling:
 
 
 def _ordered(counts: Counts, pods: int, first: Amounts, profile: Profile) -> Amounts:
-    """Return the positions of as few children as possible in filling order, last the smallest that holds the rest."""
+    """Return as few children as possible, in filling order; the last child is the smallest that can hold the rest."""
     if profile == "least-free":
         return np.lexsort([first, counts])
     order = np.lexsort([first, -counts])
@@ -252,7 +256,7 @@ def _ordered(counts: Counts, pods: int, first: Amounts, profile: Profile) -> Amo
 
 
 def _shares(counts: Counts, pods: int, first: Amounts, profile: Profile, unit: int = 1) -> tuple[Amounts, Counts]:
-    """Return the children that are used, and the number of pods for each, in whole slices of `unit` pods."""
+    """Return the children that are used, and the number of pods for each child, in whole slices of `unit` pods."""
     if profile == "balanced":
         used, shares = equal_shares(counts // unit, pods // unit, first)
         return used, shares * unit
@@ -264,9 +268,10 @@ def _shares(counts: Counts, pods: int, first: Amounts, profile: Profile, unit: i
 
 
 def thresholds(capacities: Amounts, parents: Amounts, domains: int, pods: int) -> tuple[Amounts, Amounts]:
-    """Return each domain's threshold for its children, and the number of used children; 0 for too little capacity.
+    """Return each domain's threshold for its children, and its number of used children; 0 for too small domains.
 
-    `capacities` and `parents` have, for each child, its number of pods and its domain (-1 for none).
+    `capacities` and `parents` contain, for each child, the number of pods that fit and the child's domain (-1 for
+    none).
     """
     order = np.lexsort([-capacities, parents])
     order = order[parents[order] >= 0]
@@ -284,7 +289,7 @@ def thresholds(capacities: Amounts, parents: Amounts, domains: int, pods: int) -
 
 
 def equal_shares(capacities: Amounts, pods: int, first: Amounts) -> tuple[Amounts, Amounts]:
-    """Return the positions of used domains, with their numbers of pods; `first` decides among equal domains."""
+    """Return the positions of used domains, and the number of pods for each; `first` decides among equal domains."""
     order = np.lexsort([first, -capacities])
     order = order[capacities[order] > 0]
     ordered = capacities[order]

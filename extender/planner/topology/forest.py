@@ -1,9 +1,9 @@
 """All topologies of one cluster, and the levels to which a topology request refers.
 
 Trees of labels come from the configuration and from Kueue's Topologies. Each level is a label key. A domain is a path
-of values, so equal values under different parents are different domains. A node without one of the labels is in no
-domain of that level and of the levels below. HyperNodes form another tree. If no tree has the label keys of a request,
-a tree of just these keys is built, so `topology.kubernetes.io/zone` needs no configuration.
+of label values, so equal values under different parents are different domains. A node without one of the labels is in
+no domain of that level and of the levels below. HyperNodes form another tree. If no tree has the label keys of a
+request, a tree of just these keys is built. Requests for `topology.kubernetes.io/zone` therefore need no configuration.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,12 +19,12 @@ from muster.api.kubernetes.core import Node
 from muster.resources.topology import Level, Nearness
 
 SPARSE, FEW = 2, 64
-"""Domains are renumbered once more numbers are in use than `SPARSE` times the number of domains with nodes, plus
-`FEW`."""
+"""Domains are renumbered once more than `SPARSE` times the number of domains with nodes, plus `FEW`, numbers are in
+use."""
 
 
 class LabelTree:
-    """Tree for a list of label keys, which follows changes of nodes."""
+    """Tree of the domains for a list of label keys, updated when nodes change."""
 
     def __init__(self, name: str, levels: Sequence[str]) -> None:
         self._name, self._levels = name, tuple(levels)
@@ -32,12 +32,13 @@ class LabelTree:
         self._known = Tree(self._name, self._levels, tuple(() for _ in self._levels), none)
         self._generation = -1
         self._numbers: list[dict[str, int]] = [{} for _ in self._levels]
-        """Maps, for each level, a path of label values (without slashes) to the number of the domain."""
+        """For each level, maps a path of label values (without slashes) to the number of the domain."""
 
     def tree_over(self, nodes: Sequence[Node | None], changed: Amounts, generation: int) -> Tree:
-        """Return the tree over these columns.
+        """Return the tree of the domains of these nodes.
 
-        `changed` has each column's last changed generation; only newer columns are read.
+        `changed` contains the generation in which each node last changed; only nodes that have changed since the last
+        call are read.
         """
         if generation != self._generation or len(nodes) != self._known.domain_of.shape[1]:
             self._update(nodes, np.flatnonzero(changed > self._generation))
@@ -72,12 +73,12 @@ class LabelTree:
 
 
 WHOLE = -1
-"""The level above the outermost one: all nodes, including nodes without a domain."""
+"""The level above the outermost level: all nodes, including nodes without a domain."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LevelRange:
-    """Levels of a tree that may hold the pods of a request, from `inner` outwards to `outer`."""
+    """Levels of a tree at which a domain may hold the pods of a request, from `inner` outwards to `outer`."""
 
     tree: Tree
     inner: int
@@ -99,7 +100,7 @@ class LevelRange:
 class Unknown:
     """A topology request that no tree can satisfy, with the reason.
 
-    The gang waits if the level is required; a preferred level does not matter.
+    The gang waits if the level is required; an unknown preferred level is ignored.
     """
 
     why: str
@@ -107,7 +108,7 @@ class Unknown:
 
 
 class Forest:
-    """The trees of a cluster, each built when first needed."""
+    """The trees of a cluster; each tree is built when it is first needed."""
 
     def __init__(self, levels: Mapping[str, Sequence[str]]) -> None:
         self._configured = {name: tuple(keys) for name, keys in levels.items()}
@@ -129,7 +130,7 @@ class Forest:
         topologies: Mapping[str, Sequence[str]] | None = None,
         hyper_nodes: Tree | None = None,
     ) -> None:
-        """Use the nodes of a new snapshot; `changed` has the generation in which each node last changed.
+        """Use the nodes of a new snapshot; `changed` contains the generation in which each node last changed.
 
         `topologies` maps Kueue's Topologies to their levels; a configured topology of the same name takes precedence.
         """
@@ -147,23 +148,23 @@ class Forest:
         return [*of_labels, *([HYPER_NODES] if self._hyper_nodes is not None else [])]
 
     def tree(self, name: str) -> Tree | None:
-        """Return the tree of this name, if one exists."""
+        """Return the tree of this name; None if no such tree exists."""
         if name == HYPER_NODES and name not in self._levels:
             return self._hyper_nodes
         return self._of_labels(name, self._levels[name]) if name in self._levels else None
 
     def trees(self) -> dict[str, Tree]:
-        """Return every topology by name."""
+        """Return all topologies, keyed by name."""
         return {name: tree for name in self.names if (tree := self.tree(name)) is not None}
 
     def levels_near(self, near: Nearness) -> LevelRange | Unknown:
-        """Return the levels to which a request refers."""
+        """Return the levels to which a topology request refers."""
         if near not in self._reaches:
             self._reaches[near] = self._find(near)
         return self._reaches[near]
 
     def within(self, near: Nearness, tree: Tree) -> LevelRange | Unknown:
-        """Return the levels to which an inner part's request refers, preferably in the tree of the outer part."""
+        """Return the levels to which the request of an inner part refers, preferably in the tree of the outer part."""
         keys = [level for level in (near.required, near.preferred) if level is not None]
         if near.topology or not keys or not all(isinstance(key, str) and tree.level(key) is not None for key in keys):
             return self.levels_near(near)
@@ -223,7 +224,7 @@ def level_text(tree: Tree, level: int) -> str:
 
 
 def _level(tree: Tree, level: Level) -> int | None:
-    """Return the number of a level; WHOLE for a tier above all others, at which Volcano has a root HyperNode."""
+    """Return the number of a level; WHOLE for a tier above all other tiers, at which Volcano has a root HyperNode."""
     if isinstance(level, str):
         return tree.level(level)
     lower = (number for number, tier in enumerate(tree.tiers) if tier <= level)

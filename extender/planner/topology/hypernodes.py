@@ -1,7 +1,7 @@
-"""The tree of HyperNodes, which follows changes of HyperNodes, and of names and labels of nodes.
+"""The tree of HyperNodes, updated when HyperNodes, or names or labels of nodes, change.
 
-Readers of the code start with `HyperNodeTree.tree_of`. `members` finds the nodes of HyperNodes, and `nesting` builds
-the tree. A HyperNode with a problem is excluded with a reason; the rest of the tree stays usable.
+Start reading at `HyperNodeTree.tree_of`. `members` finds the nodes of HyperNodes, and `nesting` builds the tree. A
+HyperNode with a problem is excluded from the tree with a reason; the rest of the tree stays usable.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,11 +21,11 @@ from muster.api.limits import ALL_PATTERNS, TIERS
 from muster.api.volcano.topology import HyperNode, hyper_node_errors
 
 ERRORS = 3
-"""Maximum number of errors in the spec of one HyperNode that a message lists."""
+"""Maximum number of errors that a message about one HyperNode's spec lists."""
 
 
 class _Seen(Protocol):
-    """HyperNodes and nodes of a snapshot (`planner.framework.snapshot`)."""
+    """Interface to the HyperNodes and nodes of a snapshot (`planner.framework.snapshot`)."""
 
     @property
     def hyper_nodes(self) -> Mapping[str, HyperNode]: ...
@@ -44,15 +44,16 @@ class _Seen(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class HyperNodes:
-    """The tree of HyperNodes, with their problems and members."""
+    """The tree of HyperNodes, and the problems and members of HyperNodes."""
 
     tree: Tree
     problems: Mapping[str, tuple[HyperNodeProblem, ...]]
     """Maps a HyperNode to its problems; HyperNodes without problems are left out."""
     node_counts: Mapping[str, int]
-    """Maps a HyperNode to the number of its direct members that exist; a member HyperNode counts as one."""
+    """Maps a HyperNode to the number of its existing direct members; a member HyperNode counts as one."""
     missing: Mapping[str, tuple[str, ...]]
-    """Maps a HyperNode to its named members that do not exist; HyperNodes without such members are left out."""
+    """Maps a HyperNode to members that it names but that do not exist; HyperNodes without missing members are left
+    out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,7 @@ class _Read:
 
 
 class HyperNodeTree:
-    """Members of HyperNodes, stored from call to call; each call evaluates only changes since the last call."""
+    """Members of HyperNodes, remembered from call to call; each call evaluates only changes since the last call."""
 
     def __init__(self) -> None:
         self._known: HyperNodes | None = None
@@ -80,11 +81,11 @@ class HyperNodeTree:
         self._seen: list[Node | None] = []
         empty = np.zeros(0, dtype=np.int32)
         self._members: tuple[Numbers, Numbers] = (empty, empty)
-        """Pairs of a HyperNode's number and the column of one of its direct nodes."""
+        """Pairs of a HyperNode's number and a direct node's column, as two arrays."""
         self._left_out: dict[str, HyperNodeProblem] = {}
 
     def tree_of(self, seen: _Seen) -> HyperNodes:
-        """Return the tree and its problems; the result is the same object until a relevant change."""
+        """Return the tree of HyperNodes with their problems; the result is the same object until a relevant change."""
         stamp = seen.hyper_nodes_version, seen.generation, len(seen.nodes)
         if self._known is None or self._stamp != stamp:
             version, generation, size = self._stamp
@@ -98,7 +99,7 @@ class HyperNodeTree:
         return self._known
 
     def _read_again(self, hyper_nodes: Mapping[str, HyperNode]) -> set[int]:
-        """Read changed HyperNodes; return the numbers of HyperNodes with members to find again or drop."""
+        """Read changed HyperNodes; return the numbers of HyperNodes whose members must be found again or dropped."""
         for name in self._read.keys() - hyper_nodes.keys():
             del self._read[name]
         for name, hyper_node in hyper_nodes.items():
@@ -121,7 +122,7 @@ class HyperNodeTree:
         return changed
 
     def _usable(self) -> Iterator[Described]:
-        """Yield the usable HyperNodes; add the problems of unusable HyperNodes to `_left_out`."""
+        """Yield the usable HyperNodes; add the problems with unusable HyperNodes to `_left_out`."""
         self._left_out = {
             name: HyperNodeProblem("Invalid", each.wrong) for name, each in self._read.items() if each.wrong
         }
@@ -145,7 +146,7 @@ class HyperNodeTree:
             yield Described(name, spec.tier, spec.tier_name, each.members)
 
     def _moved(self, seen: _Seen, generation: int) -> list[int]:
-        """Return the columns whose node or node labels have changed since this generation."""
+        """Return the columns of which the node or the node's labels have changed since this generation."""
         self._seen += [None] * (len(seen.nodes) - len(self._seen))
         moved = []
         for column in np.flatnonzero(seen.changed > generation).tolist():
@@ -157,7 +158,7 @@ class HyperNodeTree:
         return moved
 
     def _find(self, seen: _Seen, read: set[int], moved: list[int]) -> None:
-        """Find the members of changed HyperNodes among all nodes, and of all HyperNodes among changed nodes."""
+        """Find the members of changed HyperNodes among all nodes, and members of all HyperNodes among changed nodes."""
         numbers, columns = self._members
         rest = {number: each.members for number, each in self._described.items() if number not in read}
         stale = np.zeros(len(seen.nodes), dtype=np.bool_)

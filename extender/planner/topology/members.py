@@ -1,8 +1,8 @@
 """Direct members of HyperNodes: nodes by name, by patterns of names, or by labels, as in Volcano.
 
-The cost is proportional to the listed names, plus one pass over the nodes for all patterns and labels, for any number
-of HyperNodes. Names are looked up in a table. Patterns are compared in one pass by RE2's sets, each with a fixed limit
-of memory. Label selectors are indexed by a required label.
+For any number of HyperNodes, the cost is proportional to the listed names, plus one pass over the nodes for all
+patterns and labels. Names are looked up in a table. Patterns are combined into sets, and RE2 compares a name with all
+patterns of a set at once, with limited memory. Label selectors are indexed by a required label.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,21 +21,21 @@ from muster.resources.labels import Requirements
 
 MOST_PATTERNS: Final = 256
 MOST_STEPS: Final = 50_000
-"""Maximum number of steps of all patterns in a set. With this number of steps, each of RE2's many states takes a few
-hundred KB."""
+"""Maximum number of steps of all patterns in a set of patterns. With this number of steps, each of RE2's many states
+takes a few hundred KB."""
 _MEMORY_BYTES: Final = 64 << 20
 _CANARY: Final = "\x00canary"
-"""A test name that no node has and every set of patterns matches. A set that does not match this name needs more memory
-than RE2 may use, and would match no node."""
+"""A test name, added to every set of patterns, that no node has. If a set does not match the test name, it needs more
+memory than RE2 is allowed to use, and would match no node."""
 
 
 class PatternSet:
-    """Valid patterns, numbered by their position in the list."""
+    """Valid patterns of node names, numbered by their position in the list."""
 
     def __init__(self, patterns: Sequence[str]) -> None:
         self._sets: list[tuple[Any, list[int]]] = []
         self._single: list[tuple[Any, int]] = []
-        """Patterns that are too large even for a separate set; RE2 can still match them individually."""
+        """Patterns that are too large even for a set of their own; RE2 can still match such patterns individually."""
         if patterns:
             self._add(patterns, list(range(len(patterns))))
 
@@ -61,7 +61,7 @@ class PatternSet:
 
 
 def _set_of(patterns: Sequence[str]) -> Any | None:
-    """Return a set of these patterns; None if they need more memory than RE2 may use."""
+    """Return a set of these patterns; None if the set needs more memory than RE2 is allowed to use."""
     one = re2.Set.SearchSet(options(_MEMORY_BYTES))
     for pattern in patterns:
         one.Add(pattern)
@@ -79,17 +79,20 @@ _Selected = list[tuple[int, Requirements]]
 
 @dataclass(frozen=True, slots=True)
 class HyperNodeMembers:
-    """The members of one HyperNode; named nodes and HyperNodes need not exist."""
+    """The members of one HyperNode, as listed in its spec; named nodes and HyperNodes need not exist."""
 
     names: tuple[str, ...] = ()
     patterns: tuple[str, ...] = ()
     selectors: tuple[Requirements, ...] = ()
     children: tuple[str, ...] = ()
-    """Names of HyperNodes."""
+    """Names of member HyperNodes."""
 
 
 def members_of(spec: HyperNodeSpec) -> HyperNodeMembers:
-    """Return the members in a spec; HyperNodes are selected only by name, and an empty selector selects nothing."""
+    """Return the members in a HyperNode's spec.
+
+    Member HyperNodes are selected only by name, and an empty selector selects nothing.
+    """
     of_nodes = [member.selector for member in spec.members if member.type == "Node"]
     children = [member.selector.exact_match for member in spec.members if member.type == "HyperNode"]
     selectors = [requirements(each.label_match) for each in of_nodes if each.label_match]
@@ -102,14 +105,14 @@ def members_of(spec: HyperNodeSpec) -> HyperNodeMembers:
 
 
 class Matcher:
-    """Matcher of nodes and HyperNodes, which are represented by numbers."""
+    """Matcher that finds the member nodes of HyperNodes, which are represented by numbers."""
 
     def __init__(self, members: Mapping[int, HyperNodeMembers]) -> None:
         self._named: dict[str, list[int]] = {}
         self._by_label: dict[str, dict[str | None, _Selected]] = {}
         """Maps a label key and a value (None: any value) to the selectors that require this label."""
         self._other_selectors: _Selected = []
-        """Selectors that require no label, and are compared with every node."""
+        """Selectors that require no label, so that they are compared with every node."""
         by_pattern: dict[str, list[int]] = {}
         for number, each in members.items():
             for name in each.names:
@@ -125,7 +128,7 @@ class Matcher:
     def pairs(
         self, nodes: Sequence[Node | None], index: Mapping[str, int], columns: Sequence[int] | None = None
     ) -> tuple[Numbers, Numbers]:
-        """Return distinct pairs of a HyperNode and a column of its nodes, at most `PLACES` + 1 pairs per node."""
+        """Return distinct pairs of a HyperNode and a member node's column, at most `PLACES` + 1 pairs per node."""
         numbers: list[int] = []
         found_in: list[int] = []
         if columns is None and not self._selects:  # with names only, the cost does not depend on the nodes
@@ -152,7 +155,7 @@ class Matcher:
         return found[: PLACES.value + 1]
 
     def _likely(self, labels: Mapping[str, str]) -> Iterable[_Selected]:
-        """Yield the selectors that may match these labels."""
+        """Yield the selectors that may match a node with these labels."""
         yield self._other_selectors
         keys = labels if len(labels) < len(self._by_label) else self._by_label
         for key in keys:
@@ -161,7 +164,7 @@ class Matcher:
                 yield by_value.get(None, [])
 
     def _file(self, number: int, selector: Requirements) -> None:
-        """Add a selector to the index under a label value that it requires, otherwise under a label key."""
+        """Add a selector to the index under a label value that the selector requires, otherwise under a label key."""
         asked = [each for each in selector if each.operator == "In" and each.values]
         exists = [each for each in selector if each.operator == "Exists"]
         if asked:

@@ -1,9 +1,9 @@
-"""Builder of the tree of HyperNodes from their direct members, with a report of problems.
+"""Builder of the tree of HyperNodes from their direct members, which also reports problems.
 
-As in Volcano, a HyperNode has at most one parent, which has a higher tier. A HyperNode that several others name as a
-member has no parent, but is still a domain. A node in two HyperNodes of one tier is in no domain of this tier or a
-lower tier. The nodes of a HyperNode that is in several domains of the level above are excluded in the same way. The
-rest of the tree stays usable.
+As in Volcano, a HyperNode has at most one parent, which has a higher tier. A HyperNode that several other HyperNodes
+name as a member has no parent, but is still a domain. A node in two HyperNodes of one tier is in no domain of this tier
+or of a lower tier. If a HyperNode is in several domains of the level above, its nodes are in no domain of its tier or
+of a lower tier, either. The rest of the tree stays usable.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -26,14 +26,14 @@ MOST: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class HyperNodeProblem:
-    """A problem of a HyperNode; `reason` is a word for programs, `message` a sentence for users."""
+    """A problem with a HyperNode: a machine-readable `reason`, and a `message` for users."""
 
     reason: str
     message: str
 
 
 class Problems:
-    """Problems by HyperNode, without duplicates."""
+    """Problems with HyperNodes, keyed by HyperNode, without duplicates."""
 
     def __init__(self) -> None:
         self._found: dict[str, list[HyperNodeProblem]] = {}
@@ -45,7 +45,7 @@ class Problems:
             found.append(problem)
 
     def all(self) -> Mapping[str, tuple[HyperNodeProblem, ...]]:
-        """Return the problems by HyperNode; HyperNodes without problems are left out."""
+        """Return the problems, keyed by HyperNode; HyperNodes without problems are left out."""
         return {name: tuple(found) for name, found in sorted(self._found.items())}
 
 
@@ -61,9 +61,9 @@ class Described:
 
 NONE, SEVERAL = -1, -2
 EXAMPLES = 3
-"""Maximum number of nodes named by a problem of many nodes."""
+"""Maximum number of nodes that a message about a problem with many nodes names."""
 NOTED = 16
-"""Maximum number of parent HyperNodes to which a problem of a HyperNode is also reported."""
+"""Maximum number of outer HyperNodes for which a problem with an inner HyperNode is also reported."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,13 +72,13 @@ class Nesting:
 
     described: Mapping[int, Described]
     numbers: Numbers
-    """HyperNodes and, in `columns`, their direct nodes, as pairs."""
+    """Numbers of HyperNodes; together with `columns`, these are pairs of a HyperNode and one of its direct nodes."""
     columns: Numbers
     size: int
     """Number of columns of the node table."""
     node_name: Callable[[int], str]
     problems: Problems
-    """The problems found by the builder."""
+    """The problems that the builder finds."""
     tiers: tuple[int, ...] = field(init=False)
     """The tiers in use, highest first."""
 
@@ -87,7 +87,7 @@ class Nesting:
         object.__setattr__(self, "tiers", tuple(tiers))
 
     def tree(self) -> Tree:
-        """Build the tree."""
+        """Build the tree of HyperNodes."""
         above = self._ancestors(self._parents())
         crowded = np.bincount(self.columns, minlength=self.size) > PLACES.value
         of_level = np.full((len(self.tiers), self.size), NONE, dtype=np.int32)
@@ -113,7 +113,7 @@ class Nesting:
         return self._numbered(of_level)
 
     def _parents(self) -> dict[int, int]:
-        """Map the number of each HyperNode to the number of its parent; HyperNodes without a parent are left out."""
+        """Return a mapping from each HyperNode's number to its parent's; HyperNodes without a parent are left out."""
         numbers = {each.name: number for number, each in self.described.items()}
         claims: dict[int, list[int]] = {}
         in_order = sorted(self.described.items(), key=lambda each: each[1].name)  # the order of the reported problems
@@ -139,7 +139,7 @@ class Nesting:
         return {child: claimed[0] for child, claimed in claims.items() if len(claimed) == 1}
 
     def _ancestors(self, parents: Mapping[int, int]) -> Domains:
-        """Return each HyperNode's ancestor (or itself) in each tier, int32 of shape (tiers, numbers)."""
+        """Return, for each tier, each HyperNode's ancestor or the HyperNode itself, int32 of shape (tiers, numbers)."""
         found: Domains = np.full((len(self.tiers), max(self.described, default=-1) + 1), -1, dtype=np.int32)
         level_of = {tier: level for level, tier in enumerate(self.tiers)}
         for number in sorted(self.described, key=lambda each: -self.described[each].tier):  # parents first
@@ -149,7 +149,7 @@ class Nesting:
         return found
 
     def _keep_nested(self, of_level: Domains) -> None:
-        """Remove, level by level, each domain (with all its inner domains) that is in no or several domains above."""
+        """Remove domains that are not in exactly one domain of the level above, together with their inner domains."""
         unclear = np.zeros(of_level.shape[1], dtype=np.bool_)
         for level, row in enumerate(of_level):
             row[unclear] = NONE
@@ -194,7 +194,10 @@ class Nesting:
         return Tree(HYPER_NODES, levels, tuple(domains), domain_of, tiers=self.tiers, tier_names=self._tier_names())
 
     def _tier_names(self) -> tuple[str, ...]:
-        """Return one name per tier, or an empty text; a name that several tiers use belongs to the lowest tier."""
+        """Return one name per tier, or an empty text.
+
+        A name that several tiers use belongs to the lowest of these tiers.
+        """
         users: dict[tuple[str, int], list[str]] = {}
         for each in self.described.values():
             if each.tier_name:
@@ -219,7 +222,7 @@ class Nesting:
         return tuple(found[tier] for tier in self.tiers)
 
     def _note_overlaps(self, tier: int, numbers: Numbers, columns: Numbers) -> None:
-        """Report nodes in several HyperNodes of one tier as a problem of each of these HyperNodes."""
+        """Report nodes in several HyperNodes of one tier as a problem with each of these HyperNodes."""
         width = int(numbers.max(initial=0)) + 1
         pairs = np.unique(columns.astype(np.int64) * width + numbers)  # by column
         where, whose = pairs // width, pairs % width
@@ -243,7 +246,7 @@ class Nesting:
 
 
 def _grouped(numbers: NDArray[Any]) -> Iterator[tuple[int, Amounts]]:
-    """Yield each distinct number with its positions."""
+    """Yield each distinct number with the positions at which it occurs."""
     order = np.argsort(numbers, kind="stable")
     starts = np.flatnonzero(np.diff(numbers[order], prepend=-1)).tolist()
     for start, end in pairwise([*starts, len(order)]):

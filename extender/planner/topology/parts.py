@@ -1,6 +1,6 @@
 """Parts of a gang that are placed together, as a tree.
 
-An inner part is placed on nodes of the outer part, as in KAI-Scheduler's trees of sub-groups. `requests` reads the
+An inner part is placed on nodes of its outer part, as in KAI-Scheduler's trees of sub-groups. `requests` reads the
 gang's topology requests.
 """
 
@@ -13,7 +13,7 @@ from extender.planner.topology.requests import RequestKind, TopologyRequest
 from muster.resources.topology import NOTHING, Nearness, Slices
 
 Ranks = Collection[int] | None
-"""Ranks of one pod set; None means all ranks."""
+"""Ranks of one pod set; None means all ranks of the pod set."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -21,31 +21,32 @@ class SlotGroup:
     """A part of a gang: slots that are placed together."""
 
     name: str
-    """Name for users: empty for the whole gang, otherwise `worker` or `worker 8-15`."""
+    """Name of the part for users: empty for the whole gang, otherwise a name such as `worker` or `worker 8-15`."""
     slots: Mapping[str, Sequence[int]]
-    """Maps a pod set to the ranks to place now."""
+    """Maps a pod set to the ranks that are to be placed now."""
     members: Mapping[str, Ranks]
     """Maps a pod set to all ranks of the part."""
     near: Nearness = NOTHING
     children: tuple["SlotGroup", ...] = ()
-    """Inner parts that together contain all slots to place; empty if the part has `slices` or no inner parts."""
+    """Inner parts that together contain all slots to place; empty if the part has `slices` or has no inner parts."""
     slices: tuple[Slices, ...] = ()
-    """Layers of slices (consecutive ranks that belong together), outermost first; only for parts with one pod set and
-    no children."""
+    """Layers of slices (consecutive ranks that belong together), outermost first. Only parts with one pod set and
+    without children have slices."""
     places: Mapping[int, int] | None = None
-    """Maps a rank to its position in the part, by which slices are counted; None if each position equals its rank."""
+    """Maps a rank to its position in the part, from which slices are computed; None if each position equals its
+    rank."""
     all_slots: int = 0
     """Number of all pods in the part, including pods above the minimum."""
     least: int | None = None
-    """Number of slots that must be placed, because fewer would be useless; None means all slots."""
+    """Number of slots that must be placed, because fewer slots would be useless; None means all slots."""
     unit: bool = False
-    """True for a slice, one of several equal parts that are placed one after another."""
+    """True for a slice: one of several equal parts that are placed one after another."""
     there: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
     """Maps a pod set and a rank of the whole gang to the column of the member's node."""
 
     @property
     def wanted(self) -> int:
-        """Number of slots to place."""
+        """Number of slots that are to be placed now."""
         return sum(map(len, self.slots.values()))
 
     @property
@@ -60,7 +61,7 @@ class SlotGroup:
 
     @property
     def columns(self) -> list[int]:
-        """Columns of the members' nodes, one entry for each member."""
+        """Columns of the nodes on which members of the part are, one entry for each member."""
         found: list[int] = []
         for pod_set, placed in self.there.items():
             ranks = self.members.get(pod_set, ())
@@ -106,13 +107,16 @@ class SlotGroup:
 
 
 class SlotsLeft:
-    """Slots that do not belong to a part yet, in order; the cost of taking slots is proportional to their number."""
+    """Slots that do not belong to a part yet, in order.
+
+    The cost of taking slots is proportional to the number of taken slots.
+    """
 
     def __init__(self, slots: Mapping[str, Sequence[int]]) -> None:
         self._left = {name: {rank: place for place, rank in enumerate(ranks)} for name, ranks in slots.items()}
 
     def take_ranks(self, pod_set: str, ranks: frozenset[int] | None) -> list[int]:
-        """Take and return these ranks (None: all) of a pod set, except ranks already taken."""
+        """Take and return these ranks (None: all ranks) of a pod set, except ranks that have already been taken."""
         left = self._left.get(pod_set, {})
         if ranks is None:
             taken = list(left)
@@ -132,9 +136,9 @@ def part_of(
     *,
     least: int | None = None,
 ) -> SlotGroup:
-    """Build a tree of parts from these open slots.
+    """Build the tree of a gang's parts from these open slots.
 
-    `there` has the columns of members with a node, by pod set and rank.
+    `there` maps a pod set and a rank to the column of the member's node.
     """
     members: dict[str, Ranks] = {pod_set.name: None for pod_set in gang.pod_sets}
     everyone = sum(pod_set.replicas for pod_set in gang.pod_sets)
@@ -155,7 +159,7 @@ def _with_children(gang: GangView, request: TopologyRequest, root: SlotGroup) ->
 
 
 def _children(gang: GangView, request: TopologyRequest, root: SlotGroup) -> tuple[SlotGroup, ...]:
-    """Return the parts of the gang: sub-groups by labels, then kinds of pods; all kinds of one group share a part."""
+    """Return the gang's parts: sub-groups by labels, then kinds of pods; kinds of one topology group share a part."""
     left = SlotsLeft(root.slots)
     replicas = {pod_set.name: pod_set.replicas for pod_set in gang.pod_sets}
     parts: list[SlotGroup] = []
@@ -199,7 +203,7 @@ def _kind_part(root: SlotGroup, kind: RequestKind, ranks: list[int], replicas: i
 
 
 def _group_part(root: SlotGroup, name: str, kinds: list[RequestKind], children: list[SlotGroup]) -> SlotGroup:
-    """Return the part of a group; a request of one of its kinds applies to all its kinds."""
+    """Return the part of a topology group; a request of one kind of pods applies to all kinds of the group."""
     members: dict[str, Ranks] = {}
     for kind in kinds:
         known: Ranks = members.get(kind.pod_set, frozenset())

@@ -1,14 +1,14 @@
-"""Topology requests of a gang, from its PodGroup, its Job's templates and its pods, and the resulting units.
+"""Topology requests of a gang, from its PodGroup, its Job's templates and its pods, and the units of the gang.
 
 * the gang: `networkTopology` of the PodGroup, otherwise its annotations `muster.dev/topology…`;
 * a pod set: annotations on its template, overridden by annotations on its pods. The ReplicatedJobs of a JobSet form a
-  single pod set of the gang; the module treats the ReplicatedJobs as several kinds of pods.
+  single pod set of the gang; this module treats their pods as several kinds of pods.
 * pod sets of one `topology-group`: a leader with its workers;
 * a sub-group: `subGroupPolicy` with a size (partitions of a task) or with labels; slices by annotation.
 
-A unit is a partition of a task, or a slice: its ranks are placed together or not at all when a gang starts, grows or is
-repaired. Half of a slice is useless in a domain that cannot hold the other half: its pods would hold capacity without
-making progress.
+A unit is a partition of a task, or a slice. The ranks of a unit are placed together or not at all when a gang starts,
+grows or is repaired. Half of a slice is useless in a domain that cannot hold the other half, because its pods would
+hold capacity without making progress.
 """
 
 from collections import defaultdict
@@ -26,7 +26,7 @@ from muster.api.volcano.scheduling import SubGroupPolicy
 from muster.resources.topology import NOTHING, Nearness, PodTopology, Slices, of_gang, of_network
 
 SubGroup = tuple[str, Nearness, Mapping[str, frozenset[int]]]
-"""Name and topology request of a sub-group, and its ranks by pod set."""
+"""Name and topology request of a sub-group, and the sub-group's ranks by pod set."""
 
 
 _SILENT = PodTopology()
@@ -34,12 +34,12 @@ _SILENT = PodTopology()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RequestKind:
-    """Pods of one pod set that have the same topology request."""
+    """A kind of pods: pods of one pod set that have the same topology request."""
 
     pod_set: str
     topology: PodTopology
     ranks: frozenset[int] | None
-    """Ranks of these pods; None means all ranks of the pod set."""
+    """Ranks of the pods of this kind; None means all ranks of the pod set."""
     slices: tuple[Slices, ...]
 
     @property
@@ -53,18 +53,18 @@ class TopologyRequest:
     """The topology requests of a gang, each with its members."""
 
     near: Nearness
-    """Request for the whole gang, from networkTopology, otherwise from annotations."""
+    """Request for the whole gang, from networkTopology of the PodGroup, otherwise from annotations."""
     also: Nearness
-    """Request from annotations, in addition to networkTopology."""
+    """Request for the whole gang from annotations, if networkTopology contains another request."""
     kinds: tuple[RequestKind, ...]
     sub_groups: tuple[SubGroup, ...] = ()
     """Sub-groups that labels define."""
     shape: Hashable = None
-    """Key that is equal for gangs with equal requests."""
+    """A key that is equal for gangs with equal topology requests."""
 
     @property
     def required(self) -> list[Nearness]:
-        """Requests that are required for the gang's start."""
+        """Requests that must be fulfilled before the gang can start."""
         sliced = (each.near for kind in self.kinds for each in kind.slices)
         levels = (kind.topology.near for kind in self.kinds)
         wishes = (self.near, self.also, *levels, *sliced, *(near for _, near, _ in self.sub_groups))
@@ -106,10 +106,10 @@ def request_of(gang: GangView) -> TopologyRequest | None:
 
 
 def _around_labels(nears: list[Nearness], kinds: list[RequestKind]) -> tuple[list[Nearness], list[RequestKind]]:
-    """Return the requests and kinds of a gang with sub-groups by labels, whose pods may belong to several kinds.
+    """Return the requests and the kinds of pods of a gang with sub-groups by labels.
 
     If a gang has one template, its topology requirement applies to the whole gang, and so to all sub-groups. Raises
-    LimitError for any other requirement, because it would cut across sub-groups.
+    LimitError for any other required topology, because it would cut across sub-groups.
     """
     asking = [kind for kind in kinds if kind.topology.near.required is not None or kind.slices]
     if not asking:
@@ -122,7 +122,7 @@ def _around_labels(nears: list[Nearness], kinds: list[RequestKind]) -> tuple[lis
 
 
 def _kinds(pod_set: PodSetView, members: list[PodRecord], policy: SubGroupPolicy | None) -> list[RequestKind]:
-    """Return the kinds of a pod set, several if its pods have different requests; `members` has its pods with slots."""
+    """Return the kinds of pods in a pod set; pods with different requests are of different kinds."""
     partitions: tuple[Slices, ...] = ()
     if policy is not None and policy.network_topology and policy.sub_group_size:
         partitions = (Slices(policy.sub_group_size, of_network(policy.network_topology)),)
@@ -153,7 +153,7 @@ def _kinds(pod_set: PodSetView, members: list[PodRecord], policy: SubGroupPolicy
 
 
 def _layers(pod_set: PodSetView, partitions: tuple[Slices, ...], slices: tuple[Slices, ...]) -> tuple[Slices, ...]:
-    """Return partitions and annotated slices as layers with a required domain, outermost first."""
+    """Return partitions and annotated slices as layers of slices that each require a domain, outermost first."""
     found = tuple(sorted((*partitions, *slices), key=lambda each: -each.size))
     crossed = [(outer.size, inner.size) for outer, inner in pairwise(found) if outer.size % inner.size]
     for outer, inner in crossed if partitions and slices else ():
@@ -162,9 +162,9 @@ def _layers(pod_set: PodSetView, partitions: tuple[Slices, ...], slices: tuple[S
 
 
 def by_labels(pods: list[PodRecord], policies: list[SubGroupPolicy]) -> Iterator[SubGroup]:
-    """Yield the sub-groups of these policies; a policy is compared only with pods that have its required label.
+    """Yield the sub-groups of these policies; a policy is compared only with pods that have a label it requires.
 
-    The cost is proportional to the result instead of policies times pods, because one user can choose both numbers.
+    The cost is proportional to the result and not to policies times pods, because one user can choose both numbers.
     Raises LimitError if the comparison would take too long, because many policies require no label or a label that all
     pods have.
     """
@@ -202,7 +202,7 @@ class Units:
     """Maps a pod set to its kinds that request slices of several pods; other pod sets are left out."""
 
     def units_of_ranks(self, pod_set: PodSetView, ranks: Sequence[int]) -> list[list[int]]:
-        """Return these ranks grouped by unit, in the given order."""
+        """Return these ranks, grouped by unit, in the given order."""
         kinds = self._sliced.get(pod_set.name) if pod_set.unit == 1 else None
         if not kinds:
             return list(pod_set.units(ranks))
@@ -218,10 +218,10 @@ class Units:
         return list(units.values())
 
     def complete(self, pod_set: PodSetView, units: Sequence[Sequence[int]]) -> list[Sequence[int]]:
-        """Return the complete units of open slots: all other ranks of the unit have a node or have failed.
+        """Return the complete units of open slots; in a complete unit, all other ranks have a node or have failed.
 
-        The pods of a unit are created one after another. The first pods of an incomplete unit could be placed in a
-        domain that cannot hold the rest.
+        The pods of a unit are created one after another. The first pods of an incomplete unit might be placed in a
+        domain that cannot hold the unit's other pods.
         """
         there = {rank for unit in units for rank in unit} | pod_set.taken.keys() | pod_set.failed
         missing = [rank for rank in range(pod_set.replicas) if rank not in there]

@@ -1,7 +1,8 @@
 """One topology as arrays: the domain of every node at each level, and sums over domains.
 
 Domains are nested: nodes that share a domain of one level also share a domain of each level above. A node without a
-domain in a level has -1 in that level and all levels below; gangs without a topology request may still use the node.
+domain in a level has -1 in this level and all levels below. Gangs without a topology request may use nodes without a
+domain.
 
 HyperNode trees need not be balanced. The levels of a HyperNode tree are the tiers in use, the highest first. At the
 level of tier t, a node's domain is its topmost HyperNode ancestor whose tier is at most t, as Volcano interprets
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from extender.planner.state.amounts import Amounts, Mask
 
 Domains = NDArray[np.int32]
-"""The number of each node's domain; -1 means no domain."""
+"""The number of each node's domain; -1 means that the node has no domain."""
 
 HYPER_NODES = "hypernodes"
 """Name of the tree of HyperNodes."""
@@ -33,16 +34,16 @@ class Tree:
     levels: tuple[str, ...]
     """Label keys, outermost first; for HyperNodes, one text per tier for users, such as `tier 2`."""
     domains: tuple[tuple[str, ...], ...]
-    """Names of each level's domains by number, with or without nodes. A name in a label tree is a path, such as
-    `block-a/rack-3`."""
+    """Names of each level's domains, in the order of their numbers. A domain need not have nodes. The name of a domain
+    of labels is a path, such as `block-a/rack-3`."""
     domain_of: Domains
     """Number of each node's domain, int32 of shape (levels, columns of the node table); -1 for no domain."""
     tiers: tuple[int, ...] = ()
-    """The tier of each level of HyperNodes, highest first; empty for other trees."""
+    """The tier of each level of the tree of HyperNodes, highest first; empty for other trees."""
     tier_names: tuple[str, ...] = ()
-    """The tierName of each level of HyperNodes, or an empty text; empty for other trees."""
+    """The tierName (or an empty text) of each level of the tree of HyperNodes; empty for other trees."""
     parents: tuple[Domains, ...] = field(init=False)
-    """Per level, each domain's parent in the level above, int32 of shape (domains,); -1 for no parent."""
+    """For each level, the parent of each domain in the level above, int32 of shape (domains,); -1 for no parent."""
 
     def __post_init__(self) -> None:
         self.domain_of.flags.writeable = False
@@ -57,7 +58,7 @@ class Tree:
         return parents
 
     def level(self, key: str) -> int | None:
-        """Return the number of the level with this label key or tier name; None without such a level."""
+        """Return the number of the level with this label key or tier name; None if there is no such level."""
         if key in self.levels:
             return self.levels.index(key)
         return self.tier_names.index(key) if key and key in self.tier_names else None
@@ -73,21 +74,21 @@ class Geometry:
         self._first: dict[int, Amounts] = {}
 
     def sums(self, level: int, amounts: Amounts) -> Amounts:
-        """Return sums of quantities per node, int64 of shape (nodes,), by the domains of a level."""
+        """Return the sum of `amounts`, int64 of shape (nodes,), over the nodes of each domain of a level."""
         if level not in self._numbers:
             self._numbers[level] = self.tree.domain_of[level].astype(np.int64) + 1
         domains = len(self.tree.domains[level])
         return np.bincount(self._numbers[level], weights=amounts, minlength=domains + 1)[1:].astype(np.int64)
 
     def lifted(self, level: int, counts: Amounts) -> Amounts:
-        """Return the sum of the child domains' counts for each domain of the level above."""
+        """Return, for each domain of the level above, the sum of its child domains' counts."""
         parents = self.tree.parents[level]
         inside = parents >= 0
         total = np.bincount(parents[inside], weights=counts[inside], minlength=len(self.tree.domains[level - 1]))
         return total.astype(np.int64)
 
     def first(self, level: int) -> Amounts:
-        """Return the lowest position of the nodes in each domain of a level, int64 of shape (domains,)."""
+        """Return the lowest position of a node in each domain of a level, int64 of shape (domains,)."""
         if level not in self._first:
             self._first[level] = _lowest(self.tree, level, self.places)
         return self._first[level]
@@ -101,10 +102,10 @@ class Geometry:
 
 
 def along(tree: Tree, order: Amounts) -> Amounts:
-    """Return each column's position in the tree's order, domain by domain, int64 of shape (columns,).
+    """Return each node's position in the order of the tree, domain by domain, int64 of shape (columns,).
 
-    `order` has the columns of the known nodes by name. Domains are in the order of their first nodes; nodes without a
-    domain in a level come last.
+    `order` contains the columns of the known nodes in the order of their names. Domains are in the order of their first
+    nodes; nodes without a domain in a level come last.
     """
     columns = tree.domain_of.shape[1]
     by_name = np.full(columns, columns, dtype=np.int64)

@@ -1,11 +1,11 @@
-"""Search for victims that free enough resources, in one domain if required, before the check on a statement.
+"""Search for victims that free enough resources, in one domain if required; the victims are verified later.
 
-A gang's open slots are compared, per pod class, with the capacity that is free without the victims, ignoring rules
-between pods. The shortest sufficient prefix of evictable units is found by doubling and halving, on arrays with a row
-per pod. Unnecessary units are then removed by halves, the most expensive units first.
+For each pod class, a gang's open slots are compared with the capacity that is free without the victims, ignoring rules
+between pods. The smallest sufficient number of evictable units, counted from the first, is found by doubling and
+halving. Unnecessary units are then removed by halves, the most expensive units first.
 
-For gangs that require one domain, domains are searched one at a time, smallest shortage first (as in Volcano's
-gangpreempt). The cheapest victims of the whole cluster would rarely be in the same domain.
+For gangs that require one domain, domains are searched one at a time, the domain with the smallest shortage first (as
+in Volcano's gangpreempt). The cheapest victims of the whole cluster would rarely be in the same domain.
 """
 
 from bisect import bisect_left
@@ -26,12 +26,12 @@ from extender.planner.victims.units import EvictableUnit
 DOMAINS = 8
 """Maximum number of domains that are searched for one gang."""
 MOST_CHECKED = 256
-"""Maximum number of domains for which the free capacity is compared."""
+"""Maximum number of domains whose free capacity is compared."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Need:
-    """The demand for nodes of one pod class: the number of pods, and the nodes that accept them."""
+    """The demand for nodes of one pod class: the number of pods, and the nodes that accept such pods."""
 
     cls: PodClass
     pods: int
@@ -40,7 +40,7 @@ class Need:
 
 
 def needs_of(session: Session, gang: GangView, slots: dict[str, list[int]]) -> list[Need] | None:
-    """Return the requests of these ranks, by pod class; None if the pods of a pod set are unknown."""
+    """Return the demand of these ranks, by pod class; None if the pods of a pod set are unknown."""
     pods: dict[bytes, tuple[PodClass, int]] = {}
     for pod_set in gang.pod_sets:
         for rank in slots.get(pod_set.name, ()):
@@ -59,7 +59,7 @@ def needs_of(session: Session, gang: GangView, slots: dict[str, list[int]]) -> l
 
 
 def helpful(units: list[EvictableUnit], needs: list[Need]) -> list[EvictableUnit]:
-    """Return the units of one gang that free capacity on usable nodes; if the last unit does, return all units."""
+    """Return one gang's units that free capacity on usable nodes; if its last unit frees any, return all units."""
     useful = [any(bool(need.usable[unit.columns].any()) for need in needs) for unit in units]
     if units and units[-1].rest and useful[-1]:
         return units
@@ -67,7 +67,7 @@ def helpful(units: list[EvictableUnit], needs: list[Need]) -> list[EvictableUnit
 
 
 class VictimCapacity:
-    """The free capacity of one session with and without evictable units, in their order."""
+    """The free capacity of one session with and without evictable units, which are in the order of their cost."""
 
     def __init__(self, session: Session, needs: list[Need], units: list[EvictableUnit]) -> None:
         self._session = session
@@ -87,7 +87,7 @@ class VictimCapacity:
         return all(int(np.minimum(self._room(need, free, None), need.pods).sum()) >= need.pods for need in self._needs)
 
     def fewest(self) -> int | None:
-        """Return the smallest sufficient number of units, counted from the first; None if all units do not suffice."""
+        """Return the smallest sufficient number of units, counted from the first; None if no number is sufficient."""
         most = len(self.units)
         if not self.enough(most):
             return None
@@ -97,7 +97,7 @@ class VictimCapacity:
         return bisect_left(range(min(high, most)), 1, lo=high // 2, key=self.enough)
 
     def needed(self, number: int) -> list[int]:
-        """Return the necessary units among the first `number`; the most expensive units are left out first.
+        """Return the positions of the necessary units among the first `number`; expensive units are left out first.
 
         The eviction of a gang's last unit includes the gang's pods above the minimum.
         """
@@ -164,7 +164,7 @@ class VictimCapacity:
 def domains_of(
     session: Session, gang: GangView, needs: list[Need], units: list[EvictableUnit]
 ) -> Iterator[Mask | None]:
-    """Yield the nodes of each domain to search, bool of shape (nodes,); a single None means all nodes."""
+    """Yield the mask of each domain to search, bool of shape (nodes,); a single None means all nodes."""
     request = session.ask(gang).request
     if request is None or not request.required:
         yield None
@@ -182,7 +182,7 @@ def domains_of(
 
 
 def _emptied(session: Session, gang: GangView, units: list[EvictableUnit]) -> list[Mask | None]:
-    """Return the domains that plugins would propose if all units were evicted; None means all nodes."""
+    """Return the masks of the domains that plugins would propose if all units were evicted; None means all nodes."""
     snapshot = session.snapshot
     ask = session.ask(gang)
     part = ask.part({name: ask.open[name][:count] for name, count in ask.minimum.items()})

@@ -1,19 +1,19 @@
-"""The rule by which pods of one gang may be evicted for another gang.
+"""The rules by which pods of one gang may be evicted for another gang.
 
-The rule depends on the purpose of the action:
+The purpose of an action determines which gangs may be victims:
 
 * `recall`: gangs on spare slots of the waiting gang, because borrowers have agreed to leave.
-* `preempt`: gangs of the same queue with a lower priority, if `preempt_victim_filter` allows.
-* `reclaim`: gangs of other, reclaimable queues, if `reclaim_victim_filter` allows.
-* `move`: gangs of no higher priority, if the filter of `preempt` (same queue) or `reclaim` (other queues) allows.
+* `preempt`: gangs of the same queue with a lower priority, if the hook `preempt_victim_filter` allows them.
+* `reclaim`: gangs of other, reclaimable queues, if the hook `reclaim_victim_filter` allows them.
+* `move`: gangs of no higher priority, if the hook for `preempt` (same queue) or `reclaim` (other queues) allows them.
 
 A gang that was moved recently is not moved again for a while. No gang is moved if its owner would count the restart as
 a failure.
 
-A gang's annotations and its own budget (`state.guards`) protect the gang, except from `recall`, and from `reclaim` of
-capacity that its queue does not deserve. Without the exception for `reclaim`, a user could annotate a gang after its
-start and so keep the capacity of other queues. PodDisruptionBudgets are checked later (`victims.units`), by the API
-server's rules.
+A gang's annotations and its own budget (`state.guards`) protect the gang. They do not protect it from `recall`, or from
+`reclaim` of capacity that its queue does not deserve. Without the exception for `reclaim`, a user could annotate a gang
+after its start and thereby keep the capacity of other queues. PodDisruptionBudgets are checked later (`victims.units`),
+by the API server's rules.
 """
 
 from typing import Literal
@@ -50,7 +50,7 @@ def may_disturb(session: Session, asker: GangView, victim: GangView, why: Why) -
 
 
 def ignores_marks(session: Session, victim: GangView, why: Why) -> bool:
-    """Return True if the victim's annotations and budget are ignored.
+    """Return True if the victim's annotations and its own budget are ignored.
 
     The result is True for a victim that borrows the gang's spare slots, or holds resources that its queue does not
     deserve.
@@ -64,13 +64,13 @@ def borrows(victim: GangView, lender: GangView) -> bool:
 
 
 def gives(session: Session, asker: GangView, victim: GangView) -> bool:
-    """Return True if the victim belongs to another queue, and that queue is reclaimable."""
+    """Return True if the victim belongs to another queue that is reclaimable."""
     queue = session.snapshot.queues.get(victim.queue)
     return victim.queue != asker.queue and queue is not None and queue.spec.reclaimable is not False
 
 
 def moves_agreed(session: Session, scenario: Scenario) -> bool:
-    """Return True if plugins agree to these moves, by the rules of preempt or reclaim for each gang."""
+    """Return True if plugins agree to these moves, by the rules of preempt or reclaim for each moved gang."""
     own, others = list[Chunk](), list[Chunk]()
     for chunk in scenario.chunks:
         (own if chunk.gang.queue == scenario.gang.queue else others).append(chunk)
@@ -96,7 +96,7 @@ def _movable(session: Session, asker: GangView, victim: GangView) -> bool:
 
 
 def _rests(victim: GangView, now: float) -> bool:
-    """Return True for a gang that was recently moved or repaired; its placement names its own pods as victims."""
+    """Return True for a gang that was recently moved or repaired; its placement then lists its own pods as victims."""
     placement = victim.placement
     if placement is None or not (own_victims(placement) or victim.key in placement.status.made_room):
         return False

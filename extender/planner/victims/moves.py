@@ -1,16 +1,17 @@
 """Search for moves that let a gang fit: a few evictable units of other gangs get new slots at the same time.
 
-Candidates are tested from the cheapest to the most expensive, each with all predicates on a statement:
+Candidates are sets of units to move. They are tested on a statement with all predicates, from the cheapest to the most
+expensive:
 
 1. Single units that free enough capacity.
-2. Units of one node that only together free enough capacity for a pod, and combinations of such units on several nodes.
-3. Units that free enough capacity, plus another unit whose node they can move to.
-4. Prefixes of the list of all units; units that can stay are not moved.
+2. Units on one node that free enough capacity for a pod only together, and combinations of such units on several nodes.
+3. Units that free enough capacity, plus another unit to whose node the first units can move.
+4. The first unit, the first two units, the first four units, and so on; units that can stay are not moved.
 
 The freed capacity is counted exactly for each GPU, because a unit may move between two GPUs of one node.
 
-A trial first evicts all units of the candidate. The units that can stay are then put back, and only the remaining units
-are moved. A unit may stay on a node that no longer accepts new pods, but rules between pods still apply.
+A trial first evicts all units of the candidate. Evicted units that can stay are then put back, and only the remaining
+units are moved. A unit may stay on a node that no longer accepts new pods, but rules between pods still apply.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -26,12 +27,11 @@ from extender.planner.victims.solver import Search, scenario_of, trial
 from extender.planner.victims.units import EvictableUnit
 
 TRIALS = 32
-"""Maximum number of tested candidates in steps 1 and 2 of the search for moves."""
+"""Maximum number of candidates of kinds 1 and 2 that the search for moves tests."""
 CHAINS = 16
-"""Maximum number of tested candidates in step 3 of the search for moves, before step 4."""
+"""Maximum number of candidates of kind 3 that the search for moves tests."""
 CONSIDERED = 128
-"""Maximum number of bundles whose freed capacity is counted, and maximum number of combinations of bundles on one
-node."""
+"""Maximum number of single bundles whose freed capacity is counted, and maximum number of combinations of bundles."""
 TOGETHER = 3
 """Maximum number of bundles of one node that are combined."""
 Bundle = tuple[EvictableUnit, ...]
@@ -40,7 +40,7 @@ Bundle = tuple[EvictableUnit, ...]
 
 @dataclass(frozen=True, slots=True)
 class Lot:
-    """Units that are moved together, and the number of missing pods that fit after the move."""
+    """Bundles that are moved together, and the number of missing pods that fit after the move."""
 
     bundles: tuple[Bundle, ...]
     gain: int
@@ -57,16 +57,16 @@ class Lot:
 
     @property
     def nodes(self) -> set[int]:
-        """The columns of the units' present nodes."""
+        """The columns of the nodes on which the units are now."""
         return set(chain.from_iterable(unit.columns.tolist() for unit in self.units))
 
     def size(self, whole: Amounts) -> float:
-        """Return the sum of the requests as fractions of the largest node, `whole` (int64 of shape (resources,))."""
+        """Return the sum of the units' largest requests as fractions of `whole`, the largest quantities of any node."""
         return sum(float((unit.amounts / whole).max(initial=0.0)) for unit in self.units)
 
 
 def solve_moves(search: Search, units: list[EvictableUnit]) -> list[EvictableUnit] | None:
-    """Return the units that must move; empty if none must move, None if moves do not help."""
+    """Return the units that must move so that the gang fits; empty if no unit must move, None if moves do not help."""
     tried: set[frozenset[int]] = set()
     lacks = _lacks(search)
     lots, total = _lots(search, units, lacks), sum(lacks)
@@ -107,7 +107,7 @@ def _beginnings(units: list[EvictableUnit]) -> Iterator[list[EvictableUnit]]:
 
 
 def _lots(search: Search, units: list[EvictableUnit], lacks: list[int]) -> list[Lot]:
-    """Return single bundles and useful combinations on one node, those with the fewest pods first."""
+    """Return single bundles and useful combinations of bundles on one node, the fewest pods first."""
     bundles = sorted(bundles_of(units)[:CONSIDERED], key=lambda bundle: sum(len(unit.pods) for unit in bundle))
     singles = [Lot((bundle,), _gain(search, lacks, [bundle])) for bundle in bundles]
     return sorted([*singles, *_together(search, lacks, singles)], key=lambda lot: lot.pods)
@@ -116,7 +116,7 @@ def _lots(search: Search, units: list[EvictableUnit], lacks: list[int]) -> list[
 def _candidates(
     search: Search, units: list[EvictableUnit], lots: list[Lot], total: int
 ) -> Iterator[list[EvictableUnit]]:
-    """Yield sets of units that free enough capacity, sets with the fewest pods first."""
+    """Yield sets of units that free enough capacity, the sets with the fewest pods first."""
     if not total:  # probably rules between pods prevent the placement, so any unit may be the reason
         yield []
         yield from map(list, bundles_of(units))
@@ -131,7 +131,7 @@ def _candidates(
 
 
 def _chains(search: Search, lots: list[Lot], total: int) -> Iterator[list[EvictableUnit]]:
-    """Yield units that free enough capacity, plus a bundle whose move makes space for their largest pod."""
+    """Yield units that free enough capacity, plus a bundle whose move makes space for these units' largest pod."""
     free, most = search.session.usable(), whole_node(search.session)
     singles = sorted((lot for lot in lots if len(lot.bundles) == 1), key=lambda lot: (lot.pods, lot.size(most)))
     for lot in [each for each in lots if each.gain >= total > 0]:
@@ -147,7 +147,7 @@ def _chains(search: Search, lots: list[Lot], total: int) -> Iterator[list[Evicta
 
 
 def whole_node(session: Session) -> Amounts:
-    """Return the largest quantity of each resource on any node, at least 1, int64 of shape (resources,)."""
+    """Return the largest quantity of each resource on any node, but at least 1, int64 of shape (resources,)."""
     most: Amounts = np.maximum(session.snapshot.allocatable.max(axis=1, initial=0), 1)
     return most
 
@@ -188,7 +188,7 @@ def _together(search: Search, lacks: Sequence[int], singles: Sequence[Lot]) -> l
 
 
 def _lacks(search: Search) -> list[int]:
-    """Return the number of pods of each request shape that do not fit now."""
+    """Return, for each pod class of the gang, the number of pods that do not fit now."""
     everywhere = np.arange(search.session.snapshot.free.shape[1])
     return [max(0, need.pods - held) for need, held in zip(search.needs, _held(search, everywhere), strict=True)]
 
@@ -206,7 +206,7 @@ def _gain(search: Search, lacks: Sequence[int], bundles: Iterable[Bundle]) -> in
 
 
 def _held(search: Search, columns: Amounts) -> list[int]:
-    """Return the number of pods of each request shape that fit on these nodes."""
+    """Return, for each pod class of the gang, the number of pods that fit on these nodes."""
     held = []
     for need in search.needs:
         room = np.where(need.usable[columns], search.session.room(need.cls, columns=columns), 0)
@@ -215,7 +215,7 @@ def _held(search: Search, columns: Amounts) -> list[int]:
 
 
 def keep_untouched(session: Session, statement: Statement, bundles: Sequence[Bundle]) -> list[Bundle]:
-    """Put back the bundles on nodes without placements of the statement; return the other bundles."""
+    """Put back the bundles on nodes where the statement has placed nothing; return the other bundles."""
     taken = {operation.column for operation in statement.operations}
     kept: list[Bundle] = []
     others: list[Bundle] = []
@@ -227,7 +227,7 @@ def keep_untouched(session: Session, statement: Statement, bundles: Sequence[Bun
 
 
 def stays(session: Session, statement: Statement, bundle: Bundle) -> bool:
-    """Put a bundle back on its nodes if it fits beside the statement's placements; return True on success."""
+    """Put a bundle back on its nodes if it fits alongside the statement's placements; return True on success."""
     if not all(_suffered(session, unit) for unit in bundle):
         return False
     statement.keep(pod for unit in bundle for pod in unit.pods)

@@ -1,4 +1,4 @@
-"""Eviction notices: their length, the time of the eviction, and the cost for the victim.
+"""Eviction notices: the length of a notice, the time of the eviction, and the cost for the victim.
 
 The end of a notice is written once, to the placement of the gang that needs the capacity. A victim can therefore rely
 on the end of its notice: another planner reads the same time, and a later gang with the same victim uses the earlier
@@ -40,9 +40,9 @@ def expected_to_go(session: Session, pod: PodRecord) -> bool:
 
 
 def length_s(session: Session, gang: GangView) -> float:
-    """Return the requested length of a gang's notice in seconds, within the limits of queues and installation.
+    """Return the length of a gang's notice in seconds: as requested, within the limits of queues and installation.
 
-    The request on the PodGroup takes precedence over the longest request of a member.
+    The length that the PodGroup requests takes precedence over the longest length that a member requests.
     """
     text = gang.group.metadata.annotations.get(EVICT_NOTICE)
     of_pods = {pod.answer.notice for pod in gang.pods if pod.answer and pod.answer.notice} if text is None else set()
@@ -56,7 +56,7 @@ def length_s(session: Session, gang: GangView) -> float:
 
 
 def notices_for(session: Session, gang: GangView, victims: Victims) -> tuple[Notice, ...]:
-    """Return the notices for a gang's victims, in whole seconds; victims without a notice are left out.
+    """Return the eviction notices for a gang's victims, in whole seconds; victims without a notice are left out.
 
     If a victim has an earlier notice for a gang that no longer needs its capacity, the end of the earlier notice is
     kept.
@@ -83,17 +83,17 @@ def notices_for(session: Session, gang: GangView, victims: Victims) -> tuple[Not
 
 
 def notices_of(placement: Placement) -> dict[str, Notice]:
-    """Return the notices of a placement by the key of the notified gang."""
+    """Return the notices in a placement, keyed by the notified gang's key."""
     return {placement.gang_key(each): each for each in placement.spec.notices}
 
 
 def due(notices: dict[str, Notice], staying: Victims, now: float) -> Victims:
-    """Return the victims to evict now, among those that have not been evicted yet.
+    """Return the victims that must be evicted now, among the victims that have not been evicted yet.
 
-    A gang with a notice is evicted once it has answered or the notice is over. If the gang has already fallen below its
-    minimum, its other members are evicted at once, because they cannot make progress. The answer of a gang may be lost
-    together with the members that reported it. A gang without a notice is evicted last, when all notified gangs have
-    ended or may be evicted, because capacity that is freed earlier would stay idle.
+    A gang with a notice is evicted once it has answered or the notice is over. If a notified gang has already fallen
+    below its minimum, its other members are evicted at once, because they cannot make progress. The answer of such a
+    gang may be lost together with the members that reported it. Gangs without a notice are evicted once all notified
+    gangs have ended or may be evicted, because capacity that is freed earlier would stay idle.
     """
     of_gangs: dict[str, bool] = {}
     running = set()
@@ -118,7 +118,7 @@ def _is_over(notice: Notice, now: float) -> bool:
 
 
 def answered(gang: GangView, notice: Notice, now: float, pods: Sequence[PodRecord] | None = None) -> bool:
-    """Return True if a member reports that the gang is ready or has saved a checkpoint since its notice.
+    """Return True if a member reports that the gang is ready or has saved a checkpoint since the gang's notice.
 
     Only answers of members in `pods` count; None means all members and the PodGroup.
     """
@@ -135,21 +135,21 @@ def last_saved(gang: GangView, now: float) -> Checkpoint | None:
 
 
 def unsaved_s(gang: GangView, now: float) -> float:
-    """Return the seconds of work that each member loses by an eviction: since the last checkpoint or the start.
+    """Return the seconds of work that an eviction costs each member: the time since the last checkpoint or start.
 
-    Without a known time, the gang counts as always running, so that other gangs are evicted first.
+    If neither time is known, the gang counts as always running, so that other gangs are evicted first.
     """
     saved = last_saved(gang, now)
     return max(0.0, now - (saved.at if saved else gang.started_s or 0.0))
 
 
 def pending_notice_text(pods: Iterable[PodRecord]) -> str:
-    """Return the earliest time (RFC 3339) at which one of these pods got an eviction notice; empty without a notice."""
+    """Return the earliest time (RFC 3339) at which one of these pods is to be evicted; empty without a notice."""
     return min((pod.answer.evict_at for pod in pods if pod.answer and pod.answer.evict_at), default="")
 
 
 def latest_end(notices: Sequence[Notice]) -> float:
-    """Return the latest end of these notices, in seconds since the epoch; 0 without notices."""
+    """Return the latest end of these notices, in seconds since the epoch; 0 if there are no notices."""
     return max((readable_time(each.evict_at) or 0.0 for each in notices), default=0.0)
 
 

@@ -1,9 +1,9 @@
 """Order of victims: the cheapest disruption comes first.
 
-Spare slots come first, because no pod is evicted for them. Within a queue, lower priorities come first, then pods above
-a minimum before whole gangs, then revocable gangs. Next, the least lost work decides (pods times the time since the
-gang's last checkpoint or start), then the smallest and the youngest gang. Among queues, the next unit is from the queue
-that exceeds its fair share most.
+Spare slots come first, because taking a spare slot evicts no pod. Within a queue, lower priorities come first, then
+pods above a minimum before whole gangs, then revocable gangs. Next, the gang that would lose the least work comes
+first, then the smallest and the youngest gang. Lost work is the number of pods times the time since the gang's last
+checkpoint or start. Among queues, the next unit is from the queue that exceeds its fair share most.
 """
 
 import heapq
@@ -32,10 +32,10 @@ def revocable(gang: GangView) -> bool:
 
 
 def by_cost(units: list[EvictableUnit], now: float) -> list[EvictableUnit]:
-    """Return the evictable units of one queue, the cheapest disruption first; units of one gang keep their order.
+    """Return one queue's evictable units, the cheapest disruption first; units of one gang keep their order.
 
-    Only the checkpoints that a gang reports affect its cost. A gang that reports more checkpoints than it has saved is
-    evicted before equal gangs, so a false report harms only the gang itself.
+    Only the gang's own reports of checkpoints affect the cost of its eviction. A gang that reports more checkpoints
+    than it has saved is evicted before equal gangs, so a false report harms only the gang itself.
     """
     gangs = {unit.gang.key: unit.gang for unit in units}
     unsaved = {key: unsaved_s(gang, now) for key, gang in gangs.items()}
@@ -52,7 +52,7 @@ def by_cost(units: list[EvictableUnit], now: float) -> list[EvictableUnit]:
 
 
 def across_queues(session: Session, units: list[EvictableUnit]) -> list[EvictableUnit]:
-    """Return the evictable units of several queues; each unit is from the queue that then exceeds its share most."""
+    """Return several queues' evictable units; each next unit is from the queue that then exceeds its share most."""
     ordered = by_cost(units, session.now)
     first = {unit.gang.queue: unit.gang for unit in reversed(ordered)}
     if len(first) < 2:  # noqa: PLR2004 - a single queue needs no comparison
@@ -72,7 +72,7 @@ def across_queues(session: Session, units: list[EvictableUnit]) -> list[Evictabl
 def _furthest_first(
     units: list[EvictableUnit], saturation: Callable[[str, EvictableUnit | None], float]
 ) -> list[EvictableUnit]:
-    """Return the units in an order where each unit is from the queue that then exceeds its share most."""
+    """Return the units in an order in which each next unit is from the queue that then exceeds its share most."""
     queues: dict[str, list[EvictableUnit]] = {}
     for unit in units:
         queues.setdefault(unit.gang.queue, []).append(unit)
@@ -88,7 +88,7 @@ def _furthest_first(
 
 
 def _saturations(session: Session, queues: Iterable[str]) -> Callable[[str, EvictableUnit | None], float] | None:
-    """Return a function for the used fraction of a queue's fair share without the units already chosen.
+    """Return a function for the fraction of its fair share that a queue uses without the units chosen so far.
 
     The result is None if no plugin computes shares.
     """

@@ -1,10 +1,11 @@
-"""Search for the victims of one gang: selected by resources, then verified on a statement with all predicates.
+"""Search for the victims for one gang: they are selected by resources, then verified on a statement.
 
-1. Find the shortest prefix of the evictable units that frees enough resources, and its necessary units (`capacity`).
+1. Find the smallest number of evictable units, counted from the first, that frees enough resources, and the necessary
+   units among them (`capacity`).
 2. In a trial, evict the units, call the queues' hooks, and place the gang with all predicates. Usually the trial
    succeeds.
-3. If rules between pods or a full queue prevent the placement, try more units from the start of the ordered list, and
-   leave out each unnecessary unit.
+3. If rules between pods or a full queue prevent the placement, try more of the ordered units, then leave out each
+   unnecessary unit.
 4. Plugins accept or reject the scenario. After a rejection, the search starts again without the rejected unit.
 
 Failed trials are undone.
@@ -22,9 +23,9 @@ from extender.planner.victims.capacity import Need, VictimCapacity
 from extender.planner.victims.units import EvictableUnit
 
 ROUNDS = 8
-"""Maximum number of searches for one gang, each without the units that plugins have already rejected."""
+"""Maximum number of searches for one gang. Each search leaves out the units that plugins have already rejected."""
 TRIALS = 32
-"""Maximum number of trials in a search that leaves out units, if resources alone do not decide."""
+"""Maximum number of trials to find unnecessary units, if resources alone do not determine them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,22 +34,22 @@ class Search:
 
     session: Session
     statement: Statement
-    """The statement of the search: empty before the search, with the solution afterwards."""
+    """The statement of the search: empty before the search, and containing the solution afterwards."""
     ask: Ask
     requested: Amounts
     """Requests of the gang's minimum before any trial, int64 of shape (resources,)."""
     needs: list[Need]
     place: Callable[[Sequence[EvictableUnit]], Sequence[EvictableUnit] | None]
-    """Function that places the gang (and moved units) on the statement without these units. The function returns the
-    units that must be evicted, or None if the gang does not fit."""
+    """Function that places the gang and moved units on the statement, after the given units have been evicted. The
+    function returns the units that must be evicted, or None if the gang does not fit."""
     agreed: Callable[[Scenario], bool]
     """Function that returns True if the plugins accept a scenario."""
     moved: bool = False
-    """True if the units are moved to new slots in the same scenario."""
+    """True if the scenario also contains new slots for the units."""
 
 
 def solve(search: Search, units: list[EvictableUnit]) -> list[EvictableUnit] | None:
-    """Return the units that must be evicted, in the given order; empty if unnecessary, None if no eviction helps."""
+    """Return the units that must be evicted, in the given order; empty if none must be, None if no eviction helps."""
     for _ in range(ROUNDS):
         kept = _fitting(search, units)
         if not kept:
@@ -101,7 +102,7 @@ def _fewer(search: Search, units: list[EvictableUnit]) -> list[EvictableUnit] | 
 
 
 def trial(search: Search, units: Sequence[EvictableUnit]) -> list[EvictableUnit] | None:
-    """Try to place the gang without these units; return the units to evict, or None if the gang does not fit."""
+    """Try to place the gang as if these units were evicted; return the units to evict, or None if it does not fit."""
     search.statement.discard()
     for unit in units:
         search.statement.evict(unit.gang, unit.pods)
@@ -117,7 +118,7 @@ def trial(search: Search, units: Sequence[EvictableUnit]) -> list[EvictableUnit]
 
 
 def scenario_of(search: Search, units: Sequence[EvictableUnit]) -> Scenario:
-    """Return the scenario in which these units are evicted; a trial has evicted them already."""
+    """Return the scenario in which these units, which a trial has already evicted, are evicted."""
     snapshot = search.session.snapshot
     lost = search.session.claims.lost_with([(unit.gang.queue, unit.pods) for unit in units])
     chunks = tuple(
@@ -128,7 +129,7 @@ def scenario_of(search: Search, units: Sequence[EvictableUnit]) -> Scenario:
 
 
 def _minded(search: Search, kept: list[EvictableUnit]) -> EvictableUnit | None:
-    """Return the first unit for which plugins reject the scenario; None if they accept the whole scenario."""
+    """Return the first unit for which plugins reject the scenario; None if plugins accept the whole scenario."""
     scenario = scenario_of(search, kept)
 
     def agreed(number: int) -> bool:
@@ -141,7 +142,10 @@ def _minded(search: Search, kept: list[EvictableUnit]) -> EvictableUnit | None:
 
 
 def _without(units: list[EvictableUnit], kept: list[EvictableUnit], minded: EvictableUnit) -> list[EvictableUnit]:
-    """Return the candidates without the rejected unit and later units of its queue or, with one queue, of its gang."""
+    """Return the candidates without the rejected unit and later units of the same queue.
+
+    If all candidates are of one queue, only later units of the same gang are left out.
+    """
     before = {id(unit) for unit in kept[: kept.index(minded)]}
     queues = {unit.gang.queue for unit in units}
     if len(queues) > 1:

@@ -1,10 +1,10 @@
-"""Evictable units of gangs: pods above the minimum one by one or by sub-group, then all remaining pods together.
+"""Evictable units of gangs: pods above the minimum, one by one or by sub-group, then all remaining pods together.
 
 PodDisruptionBudgets are applied as in the Eviction API, so pods with several budgets are never evicted.
 
-Spare slots that a running gang gives up for another gang are evictable units without pods, because no pod is evicted
-for them. Lent slots are not evictable units, because a borrower is evicted only for the lender. A gang that is evicted
-as a whole also loses its spare slots, so the spare slots come before the gang's last unit.
+Spare slots that a running gang gives up for another gang are evictable units without pods, because giving up spare
+slots evicts no pod. Lent spare slots are not evictable units, because a borrower is evicted only for the lender. A gang
+that is evicted as a whole also loses its spare slots, so the spare slots come before the gang's last unit.
 """
 
 from collections import Counter
@@ -42,7 +42,7 @@ class DisruptionBudgets:
         return bool(self._of(pod))
 
     def count_evictions(self, pods: Iterable[PodRecord]) -> bool:
-        """Count these evictions and return True if all are allowed; otherwise, count nothing and return False."""
+        """Count these evictions and return True if budgets allow all; otherwise, count nothing and return False."""
         wanted: Counter[str] = Counter()
         for pod in pods:
             keys = self._of(pod)
@@ -55,7 +55,7 @@ class DisruptionBudgets:
         return True
 
     def count(self, pods: Iterable[PodRecord]) -> None:
-        """Count evictions that have been decided, even if a budget does not allow them."""
+        """Count evictions that have been decided, even if a budget does not allow these evictions."""
         for pod in pods:
             self._left.subtract(self._of(pod))
 
@@ -70,11 +70,12 @@ class EvictableUnit:
     gang: GangView
     pods: tuple[PodRecord, ...]
     rest: bool
-    """True for the last unit of a gang, which is evicted only after the gang's pods above the minimum."""
+    """True for the last unit of a gang, which is evicted only together with or after the gang's pods above the
+    minimum."""
     columns: Amounts
     """Columns of the pods' nodes, int64; pods on unknown nodes are left out."""
     rows: Amounts
-    """Resources of these pods, int64 of shape (columns, resources)."""
+    """Resources that each pod frees, int64 of shape (columns, resources)."""
     spares: SpareRunOfClass | None = None
     """Spare slots on one node that the gang gives up; None if the evictable unit consists of pods."""
 
@@ -93,10 +94,10 @@ class EvictableUnit:
 def units_of(
     snapshot: Snapshot, gang: GangView, within: Units, useful: frozenset[str] = frozenset(), *, anyway: bool = False
 ) -> list[EvictableUnit]:
-    """Return a gang's evictable units, all remaining pods last; none during an active placement.
+    """Return a gang's evictable units, the unit of all remaining pods last; empty during an active placement.
 
-    If any members may be evicted, members on the nodes in `useful` come first. Each independent pod is a separate unit.
-    With `anyway`, the gang's annotations and its own budget are ignored.
+    If the gang can do without any of its members, members on the nodes in `useful` come first. Each independent pod is
+    a separate unit. With `anyway`, the gang's annotations and its own budget are ignored.
     """
     if gang.active or not (gang.preemptable or anyway):
         return []
@@ -112,7 +113,7 @@ def units_of(
 
 
 def _extras(gang: GangView, within: Units, alive: list[PodRecord], useful: frozenset[str]) -> list[list[PodRecord]]:
-    """Return the units above the gang's minimum: units on useful nodes, then the last ranks of the last pod set."""
+    """Return the units above the gang's minimum: units on useful nodes, then last ranks of the last pod set."""
     if gang.indivisible or not (gang.independent or gang.has_extras):
         return []
     counts = gang.taken_by_set
@@ -138,7 +139,7 @@ def _extras(gang: GangView, within: Units, alive: list[PodRecord], useful: froze
 
 
 def _within_budget(gang: GangView, alive: int, units: list[EvictableUnit]) -> list[EvictableUnit]:
-    """Return the first units, as many as the gang's own budget (annotations jdb-*) allows to evict."""
+    """Return as many of the first units as the gang's own budget (annotations jdb-*) allows to evict."""
     most = own_allowance(gang, alive)
     if most is None:
         return units
@@ -161,14 +162,14 @@ def _is_on(snapshot: Snapshot, pod: PodRecord, nodes: Mask) -> bool:
 
 @dataclass(slots=True)
 class Catalogue:
-    """Evictable units of gangs, cached across cycles until the gang's view or the resource axis is replaced."""
+    """Evictable units of gangs, cached from cycle to cycle until the gang's view or the resource axis is replaced."""
 
     _known: dict[str, tuple[GangView, object, object, list[EvictableUnit]]] = field(default_factory=dict)
 
     def units_of_gang(
         self, session: Session, gang: GangView, useful: Mask | None = None, *, anyway: bool = False
     ) -> list[EvictableUnit]:
-        """Return the units of a gang; if any members may be evicted, units on `useful` nodes come first."""
+        """Return a gang's units; if the gang can do without any members, units on `useful` nodes come first."""
         if anyway:
             return units_of(session.snapshot, gang, session.ask(gang).units, anyway=True)
         units = self._usual(session, gang)
@@ -197,9 +198,9 @@ class Catalogue:
 
 
 def permitted(units: list[EvictableUnit], budgets: DisruptionBudgets) -> list[EvictableUnit]:
-    """Return the units, in order, that budgets allow one after another.
+    """Return the units that disruption budgets allow to evict one after another, in order.
 
-    The last unit of a gang is permitted only if all other units of the gang are.
+    The last unit of a gang is permitted only if all other units of the gang are permitted.
     """
     if not budgets:
         return units
@@ -213,7 +214,7 @@ def permitted(units: list[EvictableUnit], budgets: DisruptionBudgets) -> list[Ev
 
 
 def spare_units(session: Session, gang: GangView) -> list[EvictableUnit]:
-    """Return one unit for each node with spare slots that a gang can give up; none during an active placement."""
+    """Return one unit for each node with spare slots that a gang can give up; empty during an active placement."""
     if gang.active or not gang.preemptable:
         return []
     found = []
@@ -225,7 +226,7 @@ def spare_units(session: Session, gang: GangView) -> list[EvictableUnit]:
 
 
 def unused_spares(session: Session, gang: GangView) -> Iterator[tuple[NodeSpares, PodClass, int]]:
-    """Yield the unused spare slots of a gang on each known node, with their class and column."""
+    """Yield the unused spare slots of a gang on each known node, with the pod class and the node's column."""
     for run, cls in spare_runs_of(gang):
         column = session.snapshot.index.get(run.node)
         count = run.count - session.away[gang.uid, run.pod_set, run.node]
@@ -234,7 +235,7 @@ def unused_spares(session: Session, gang: GangView) -> Iterator[tuple[NodeSpares
 
 
 def decide_given(session: Session, units: Sequence[EvictableUnit]) -> None:
-    """Add a KeepSpares decision for each gang that gives up spare slots; it lists the remaining spare slots."""
+    """Add a KeepSpares decision, with the remaining spare slots, for each gang that gives up spare slots."""
     given: dict[str, tuple[GangView, list[NodeSpares]]] = {}
     for unit in units:
         if unit.spares is not None:
@@ -250,7 +251,7 @@ def decide_given(session: Session, units: Sequence[EvictableUnit]) -> None:
 
 
 def spares_left(kept: Iterable[NodeSpares], gone: Iterable[NodeSpares | BorrowedSpares]) -> list[NodeSpares]:
-    """Return a gang's spare slots, except those that it gives up or has lent."""
+    """Return a gang's spare slots, except spare slots that it gives up or has lent."""
     less = {(each.pod_set, each.node): each.count for each in gone}
     left = (NodeSpares(each.pod_set, each.node, each.count - less.get((each.pod_set, each.node), 0)) for each in kept)
     return [each for each in left if each.count > 0]
