@@ -119,7 +119,8 @@ def rows(figures: Figures, released: Figures) -> Iterator[str]:
 
 def page(table: str, turns: int) -> str:
     """Return the block of docs/benchmarks.md."""
-    return f"""{NODE_COUNT:,} nodes. Each result is the median of {turns} runs. {where()}
+    return f"""{NODE_COUNT:,} nodes. Each result is the median of {turns} runs.
+{where()}
 
 {table}
 
@@ -136,7 +137,8 @@ def where() -> str:
     commit = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
     gib = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     day = time.strftime("%Y-%m-%d", time.gmtime())
-    return f"Commit {commit}, {day}, {os.cpu_count()} CPUs ({platform.machine()}), {gib:.0f} GiB of memory."
+    machine = f"{os.cpu_count()} CPUs ({platform.machine()}) and {gib:.0f} GiB of memory"
+    return f"Measured with commit {commit} on {day}, on a machine with {machine}."
 
 
 def read(path: Path) -> Figures:

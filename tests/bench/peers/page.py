@@ -168,16 +168,20 @@ def worse(run: Run, shape: Measured) -> Iterator[str]:
     for family in dict.fromkeys(name.partition(".")[0] for name in shape.samples if name not in {MUSTER, LIMIT}):
         name = shape.best(family)
         theirs, other = median(shape.samples[name]), run.peers[name]
+        title = f"*{other.title}*"
         figures = (
-            ("pods/s", -rate(shape.samples[MUSTER]), -rate(shape.samples[name]), "binds {} pods/s instead of {}"),
-            ("first", ours.first_s, theirs.first_s, "binds the first pod after {} s instead of {} s"),
-            ("own", own_cpu(row, ours), own_cpu(other, theirs), "itself uses {} ms of CPU per pod instead of {} ms"),
-            ("all", all_cpu(ours), all_cpu(theirs), "uses {} ms of CPU per pod in all processes instead of {} ms"),
-            ("writes", sum(ours.writes.values()), sum(theirs.writes.values()), "writes {} times per pod instead of {}"),
-        )
-        found = [text.format(f"{abs(one):.3g}", f"{abs(two):.3g}") for _, one, two, text in figures if one > two]
+            (-rate(shape.samples[MUSTER]), -rate(shape.samples[name]),
+             "With {}, {} pods are bound per second, with Muster {} pods."),
+            (ours.first_s, theirs.first_s, "With {}, the first pod is bound after {} s, with Muster after {} s."),
+            (own_cpu(row, ours), own_cpu(other, theirs),
+             "The own processes of {} use {} ms of CPU per pod, Muster's own processes {} ms."),
+            (all_cpu(ours), all_cpu(theirs), "With {}, all processes use {} ms of CPU per pod, with Muster {} ms."),
+            (sum(ours.writes.values()), sum(theirs.writes.values()),
+             "With {}, the API server gets {} writes per pod, with Muster {} writes."),
+        )  # fmt: skip
+        found = [text.format(title, f"{abs(two):.3g}", f"{abs(one):.3g}") for one, two, text in figures if one > two]
         if found:
-            yield f"* Worse than {other.title}: {' '.join(f'Muster {each}.' for each in found)}"
+            yield f"* {title}: better than Muster in {len(found)} of {len(figures)} figures. {' '.join(found)}"
 
 
 def own_cpu(row: Row, sample: Sample) -> float:

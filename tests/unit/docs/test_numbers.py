@@ -106,7 +106,7 @@ SENTENCES: Mapping[str, tuple[str, ...]] = {
             f"up to {n(requests.MAX_REQUEST_DELAY_S / 60)} min |"
         ),
         (
-            f"must have waited for {n(podwrites.SETTLE_S)} s. The message of a gang is written at most every "
+            f"only after it has waited for {n(podwrites.SETTLE_S)} s. The message of a gang is written at most every "
             f"{n(podwrites.SENTENCE_EVERY_S)} s,"
         ),
         f"{n(podwrites.SENTENCES_PER_S)} messages a second ({n(podwrites.ASKS_PER_S)} conditions a second",
@@ -132,7 +132,7 @@ SENTENCES: Mapping[str, tuple[str, ...]] = {
     "dynamic-resources.md": (f"As in the API, at most {MOST_PODS} pods",
         f"({COUNTS[cel.MOST_AMPLIFIERS + 1]} or more loops or bindings, or over {cel.MOST_AMPLIFIED_CHARS} characters",
         f"evaluated for more than {cel.MOST_ANSWERS} different devices"),
-    "scheduler-configuration.md": (f"The extender checks it every {DURATIONS[INTERVAL_S].removeprefix('a ')}.",),
+    "scheduler-configuration.md": (f"The extender checks the file every {DURATIONS[INTERVAL_S].removeprefix('a ')}.",),
     "operations.md": (
         (
             "| codes of causes | one entry per text of a cause | grown by creators of pods and claims | maximum: "
