@@ -57,7 +57,9 @@ DUE = Gauge(
     "Time at which each certificate in the Secret will be renewed, by its name, in seconds since the epoch.",
     ["name"],
 )
-TRUSTED = Gauge("muster_certificate_authorities", "Trusted authorities, including the next and previous ones.")
+TRUSTED = Gauge(
+    "muster_certificate_authorities", "Trusted certificate authorities, including the next and the previous authority."
+)
 PROBLEMS = Gauge(
     "muster_certificate_problems",
     "Number of problems with certificates; Events of the Secret and the log describe them.",
@@ -144,7 +146,9 @@ class Keeper(KeyController):
         """Run one pass: first the caBundles, which follow the current Secret; then the Secret."""
         if waiting := [reflector for reflector in self.reflectors.values() if not reflector.synced]:
             many = f"{len(waiting)} of {len(self.reflectors)}"
-            raise Retry(f"{many} caches are not in sync: check that the controller may list and watch these kinds")
+            raise Retry(
+                f"{many} caches are not in sync: check that the controller is allowed to list and watch their kinds"
+            )
         secret = self._secret.store.get(f"{self._namespace}/{self._options.secret}")
         content = self._content(secret)
         configurations = self._found()

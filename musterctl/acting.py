@@ -1,4 +1,7 @@
-"""Execution of verbs (cancel, hold, …) on workloads by name or label; the steps are in `muster.workloads.verbs`."""
+"""Execution of verbs (cancel, hold, …) on workloads that are chosen by name or label.
+
+The module `muster.workloads.verbs` defines the steps of each verb.
+"""
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -28,7 +31,7 @@ _SHORT = {
     "vcjob": "job.batch.volcano.sh", "vj": "job.batch.volcano.sh", "tj": "trainjob.trainer.kubeflow.org",
     "lws": "leaderworkerset.leaderworkerset.x-k8s.io",
 }  # fmt: skip
-"""Short names of these kinds in kubectl."""
+"""Maps short names, as in kubectl, to kinds of workloads."""
 _WITHOUT_GANGS = ("cancel", "hold", "release")
 """Verbs whose outcome does not depend on the state of the workload's gangs."""
 
@@ -44,7 +47,7 @@ def act_on(
     dry_run: bool = False,
     output: str = "text",
 ) -> None:
-    """Carry out a verb on workloads of these names, or with these labels, and print each outcome."""
+    """Carry out a verb on the workloads with these names or labels, and print each outcome."""
     if bool(texts) == bool(selector):
         raise click.UsageError("give one or more names, or -l with a label selector")
     kinds = [_of_kind(text, only) for text in texts]
@@ -68,7 +71,7 @@ def others_named(client: Client, name: str, namespace: str, resource: Resource[A
 
 
 def _of_kind(text: str, only: WorkloadKind | None) -> tuple[list[WorkloadKind], str]:
-    """Return the kinds to which `kind/name` may refer (for a name alone, all kinds), and the name.
+    """Return the name in an argument, and the kinds to which `kind/name` may refer; a name alone may refer to any kind.
 
     Raise UsageError if the text names no kind that a verb can change.
     """
@@ -92,9 +95,9 @@ def _names(kind: WorkloadKind) -> tuple[str, ...]:
 def _named(
     client: Client, namespace: str, kinds: Iterable[WorkloadKind], name: str
 ) -> tuple[list[Target], list[WorkloadKind]]:
-    """Return the workloads of this name that belong to no other workload.
+    """Return the workloads with this name that belong to no other workload.
 
-    Also return the kinds that the user may not read.
+    Also return the kinds that the user is not allowed to read.
     """
     found, forbidden = list[Target](), list[WorkloadKind]()
     for kind in kinds:
@@ -108,9 +111,9 @@ def _named(
 
 
 def _find(client: Client, namespace: str, kinds: list[WorkloadKind], name: str, request: VerbRequest) -> Target:
-    """Return the workload of this name.
+    """Return the workload with this name.
 
-    Raise Failed if there is no such workload, if there are several, or if another workload controls it.
+    Raise Failed if no workload or several workloads have this name, or if another workload controls it.
     """
     if len(kinds) == 1:
         with failing_as("read", client, kinds[0].resource, name, namespace):
@@ -136,10 +139,7 @@ def _find(client: Client, namespace: str, kinds: list[WorkloadKind], name: str, 
 
 
 def _read_workload(client: Client, namespace: str, kind: WorkloadKind, name: str, *, unseen: bool) -> JSON:
-    """Return a workload.
-
-    With `unseen`, return only its name if the user may not read it.
-    """
+    """Return a workload. With `unseen`, return only the name of a workload that the user is not allowed to read."""
     try:
         return client.get(whole(kind.resource), name, namespace)
     except Forbidden:
@@ -193,7 +193,7 @@ def _carry_out(acting: Acting, target: Target, request: VerbRequest) -> None:
 def _warn_without_place(
     acting: Acting, target: Target, condition: Condition, request: VerbRequest, groups: Sequence[PodGroup]
 ) -> None:
-    """Warn on standard error if Queues that the user may list show that not all pods of a larger size can run."""
+    """Print a warning if a workload grows, and the Queues that the user can list show that not all its pods can run."""
     kind, workload = target.kind, target.workload
     queue = groups[0].spec.queue if groups else held_queue(kind, workload, None)
     queues = {each.metadata.name: each for each in (queue and may_list(acting.client, QUEUES)) or ()}
@@ -210,7 +210,7 @@ def _warn_without_place(
 
 
 def _groups(acting: Acting, target: Target) -> list[PodGroup] | None:
-    """Return the PodGroups of a workload; None if the user may not list them."""
+    """Return the PodGroups of a workload; None if the user is not allowed to list PodGroups."""
     if target.kind is POD_GROUP:
         return [msgspec.convert(target.workload, PodGroup)]
     uid = target.workload["metadata"]["uid"]
@@ -226,7 +226,7 @@ def _uids(group: PodGroup) -> set[str]:
 def _state(groups: Sequence[PodGroup] | None) -> Condition:
     """Return the state of a workload, from the states of its gangs.
 
-    A workload without gangs, or whose gangs the user may not read, counts as running.
+    A workload counts as running if it has no gangs, or if the user is not allowed to read its gangs.
     """
     waiting = [each for each in groups or () if state_of(facts_of(each)) in WAITING]
     if not groups or len(waiting) < len(groups):

@@ -1,4 +1,4 @@
-"""Inputs of reports for users who may not list the whole cluster: the objects of one namespace, and Queues."""
+"""Inputs of reports for users who are not allowed to list the whole cluster: objects of one namespace, and Queues."""
 
 import time
 from contextlib import closing, suppress
@@ -28,13 +28,14 @@ _OWN: Final[tuple[Resource[Any], ...]] = (
     *(POD_GROUPS, core.NODES, QUEUES, JOBS, PLACEMENTS, core.PODS),
     *(scheduling.NATIVE_POD_GROUPS, scheduling.COMPOSITE_POD_GROUPS, scheduling.WORKLOADS),
 )
-"""Kinds that describe the gangs of one namespace."""
+"""Kinds of objects that are read for the gangs of one namespace."""
 
 
 def dump_for(read: ClusterReader, namespace: str) -> ClusterDump:
     """Return the inputs of the planner.
 
-    If the user may not list all of them, return the inputs of one namespace, and print a note on standard error.
+    If the user is not allowed to list all objects, return the inputs of one namespace, and print a note on standard
+    error.
     """
     try:
         return read()
@@ -46,9 +47,10 @@ def dump_for(read: ClusterReader, namespace: str) -> ClusterDump:
 
 
 def reports_for(read: ClusterReader) -> list[QueueReport]:
-    """Return the reports of queues; if the user may not list the whole cluster, from the status of the Queues.
+    """Return the reports of all queues.
 
-    Raise Forbidden if the user may not list Queues either.
+    If the user is not allowed to list the whole cluster, compute the reports from the status of the Queues. Raise
+    Forbidden if the user is not allowed to list Queues.
     """
     try:
         dump = read()
@@ -68,7 +70,7 @@ def reports_for(read: ClusterReader) -> list[QueueReport]:
 
 
 def gangs_for(read: ClusterReader, error: Forbidden) -> list[PodGroup]:
-    """Return the gangs of the context's namespace, for a user who may not list queues.
+    """Return the gangs of the context's namespace, for a user who is not allowed to list queues.
 
     A note on standard error names the missing right.
     """
@@ -80,7 +82,7 @@ def gangs_for(read: ClusterReader, error: Forbidden) -> list[PodGroup]:
 
 
 def no_queues(error: Forbidden) -> str:
-    """Return sentences that name the right needed to see queues."""
+    """Return a message about the right that is needed to see queues."""
     kind = (error.details or {}).get("kind") or "queues"
     return (
         f"you may not list {kind}. To see shares and usage of queues, ask an administrator for the ClusterRole "
@@ -89,7 +91,7 @@ def no_queues(error: Forbidden) -> str:
 
 
 def refusal(error: Forbidden) -> str:
-    """Return sentences that name the missing rights, and the role that grants them."""
+    """Return a message about the missing rights, and about the role that grants the missing rights."""
     kind = (error.details or {}).get("kind") or "all objects"
     return (
         f"you may not list {kind} in the whole cluster. To see nodes, other gangs and what would help, ask an "
@@ -98,9 +100,9 @@ def refusal(error: Forbidden) -> str:
 
 
 def own(client: Client, namespace: str) -> ClusterDump:
-    """Return the objects that the user may list in one namespace, and of cluster-scoped kinds.
+    """Return the objects that the user can list in one namespace, and objects of cluster-scoped kinds.
 
-    Raise ClickException if the user may not list gangs.
+    Raise ClickException if the user is not allowed to list gangs.
     """
     dump = ClusterDump(time.time())
     unread = {fed.resource.full_name for fed in FEED}

@@ -1,4 +1,4 @@
-"""The `muster` command: the table of its sub-commands, and the messages of their errors."""
+"""The command `muster`: the table of its sub-commands, and the conversion of their errors into messages."""
 
 import importlib
 from typing import Any, Final
@@ -43,7 +43,7 @@ COMMANDS: Final = {
     "upgrade": "musterctl.commands.upgrade:upgrade",
     "demo": "musterctl.commands.demo:demo",
 }
-"""Module and attribute of each command; a module is imported when its command is used."""
+"""Maps each command to its module and attribute; a module is imported when its command is used."""
 
 
 class CommandGroup(click.Group):
@@ -54,7 +54,7 @@ class CommandGroup(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 # click's signature
-        """Return the command of that name, whose module is imported now."""
+        """Import the module of the command with this name, and return the command."""
         if cmd_name not in COMMANDS:
             return None
         module, _, attribute = COMMANDS[cmd_name].partition(":")
@@ -62,12 +62,12 @@ class CommandGroup(click.Group):
         return command
 
     def main(self, *args: Any, **options: Any) -> Any:
-        """Run the command line, and show control characters in its output as text."""
+        """Run the command line; control characters in its output are shown as text."""
         with guarded():
             return super().main(*args, **options)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; show errors that have a message for users without a traceback."""
+        """Run the command; show an error with a message for users as this message, without a traceback."""
         try:
             return super().invoke(ctx)
         except Unreachable as error:

@@ -1,6 +1,7 @@
-"""The cluster of a command, and access to its objects: naming, reading and creating objects, and sending Commands.
+"""The cluster that a command uses, and access to its objects: naming, reading, creating and deleting objects.
 
-`musterctl.options` has the options that choose a cluster. Names and messages have the same form as kubectl's.
+`musterctl.options` has the options that choose a cluster. Names of objects and messages have the same form as in
+kubectl.
 """
 
 import os
@@ -32,9 +33,9 @@ JSON = dict[str, Any]
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 _MORE = re.compile(r"and \d+ more errors$")
-"""Pattern of the last line of a webhook's message, if the message does not list all errors."""
+"""Pattern of the last line of a webhook's message that does not list all errors."""
 _THIRD_PARTY = ".x-k8s.io"
-"""Suffix of the API groups of kinds that other projects install, such as JobSets."""
+"""Suffix of the API groups of some kinds that other projects install, such as JobSets."""
 _OWN = Path.home() / ".kube" / "config"
 _OURS = {
     (kind.api_version, kind.kind): kind
@@ -43,9 +44,10 @@ _OURS = {
 
 
 class Where(NamedTuple):
-    """The cluster of --kubeconfig or --name; the default is KUBECONFIG, the default plane, or the user's kubeconfig.
+    """The choice of a cluster by --kubeconfig or --name.
 
-    If the user has no kubeconfig and there is exactly one plane, that plane is chosen, even under another name.
+    The default is KUBECONFIG, the local control plane `default`, or the user's kubeconfig. If the user has no
+    kubeconfig and there is exactly one local control plane, it is chosen, even if it has another name.
     """
 
     given: Path | None = None
@@ -66,7 +68,7 @@ class Where(NamedTuple):
         return load_config(self.kubeconfig)
 
     def client(self) -> Client:
-        """Return a client of the cluster, which shows warnings of the API server, each once."""
+        """Return a client of the cluster, which prints each distinct warning of the API server once."""
         shown: set[str] = set()
 
         def show(text: str) -> None:
@@ -81,20 +83,20 @@ class Where(NamedTuple):
 
 
 def plane_names() -> list[str]:
-    """Return the names of all planes and kind clusters."""
+    """Return the names of all local control planes and kind clusters."""
     return sorted({*state.names(), *kind.names()})
 
 
 def only_name() -> str:
-    """Return the name of the plane if the user names none: the only plane, else `default`."""
+    """Return the name of the only local control plane or kind cluster; `default` if none or several exist."""
     there = plane_names()
     return there[0] if len(there) == 1 else state.DEFAULT_NAME
 
 
 def _meant() -> str | None:
-    """Return the plane that is used in preference to the user's kubeconfig; None for the kubeconfig.
+    """Return the name of the local control plane to use; None to use the user's kubeconfig.
 
-    The local plane `default` is preferred to the kubeconfig. Without a kubeconfig, the only local plane is used.
+    The local control plane `default` takes precedence. Without a kubeconfig, the only local control plane is used.
     """
     name = only_name()
     if name not in plane_names() or (name != state.DEFAULT_NAME and _OWN.exists()):
@@ -103,7 +105,7 @@ def _meant() -> str | None:
 
 
 def known_plane(where: Where) -> Path | None:
-    """Return the folder of the chosen plane, which may also be chosen by its kubeconfig; None for another cluster."""
+    """Return the folder of the local control plane that is chosen by name or kubeconfig; None for another cluster."""
     named = where.given or (
         Path(os.environ["KUBECONFIG"]) if not where.plane and os.environ.get("KUBECONFIG") else None
     )
@@ -116,18 +118,17 @@ def known_plane(where: Where) -> Path | None:
 
 
 def existing(name: str) -> Plane | KindCluster:
-    """Return the plane or kind cluster of that name.
+    """Return the local control plane or kind cluster with this name.
 
-    If there is none, raise LocalError, which lists the existing planes and clusters.
+    If neither exists, raise LocalError, which lists the existing ones.
     """
     folder = state.folder_of(name)
     if (made := KindCluster(name)).made() is not None:
         return made
     if state.load(folder) is None:
         others = ", ".join(plane_names())
-        raise LocalError(
-            f"there is no plane {name!r}" + (f"; there is {others}" if others else "; `muster up` makes one")
-        )
+        more = f"there is {others}" if others else "`muster up` creates one"
+        raise LocalError(f"there is no local control plane {name!r}; {more}")
     return Plane(folder)
 
 
@@ -150,18 +151,18 @@ def known(client: Client, resource: Resource[Any]) -> Iterator[None]:
 
 
 class Failed(click.ClickException):
-    """Failure of a command for one object; the command may succeed for other objects."""
+    """Error for a command that has failed for one object; the command may succeed for other objects."""
 
 
 def connect_in(namespace: str | None, where: Where) -> tuple[Client, str]:
-    """Return a client and the namespace: the given one, or else the namespace of the kubeconfig's context."""
+    """Return a client, and the given namespace or else the namespace of the kubeconfig's context."""
     _check_namespace(namespace)
     client = where.client()
     return client, namespace or client.namespace
 
 
 def namespace_in(namespace: str | None, where: Where) -> str:
-    """Return the namespace as `connect_in` does, for objects that are not read from a cluster."""
+    """Return the namespace like `connect_in`, for objects that are not read from a cluster."""
     _check_namespace(namespace)
     return namespace or load_config(where.kubeconfig).namespace
 
@@ -172,7 +173,7 @@ def _check_namespace(namespace: str | None) -> None:
 
 
 def whole(resource: Resource[Any]) -> Resource[JSON]:
-    """Return the kind with plain JSON as the type of its objects."""
+    """Return the kind as a resource whose objects are read as JSON."""
     return replace(resource, type=dict[str, Any])
 
 
@@ -190,13 +191,13 @@ def name_of(resource: Resource[Any], text: str) -> str:
 
 
 def get(client: Client, resource: Resource[Any], name: str, namespace: str | None = None) -> JSON:
-    """Return one object as plain JSON; raise Failed if it does not exist."""
+    """Return one object as JSON; raise Failed if the object does not exist."""
     with failing_as("read", client, resource, name, namespace):
         return client.get(whole(resource), name, namespace)
 
 
 def may_list(client: Client, resource: Resource[T], namespace: str | None = None, **selectors: Any) -> list[T] | None:
-    """Return the objects of a kind; None if the user may not list them, or the cluster does not serve the kind."""
+    """Return the objects of a kind; None if the user cannot list the kind, or the cluster does not serve the kind."""
     try:
         return client.list(resource, namespace, **selectors)
     except (Forbidden, NotFound):
@@ -221,7 +222,7 @@ def delete(client: Client, resource: Resource[Any], name: str, namespace: str | 
 
 
 def for_each(things: Iterable[T], action: Callable[[T], object]) -> None:
-    """Act on each item and print failures; if an item has failed, exit with code 1 after the last item."""
+    """Call `act` with each item and print failures; after the last item, exit with code 1 if any item has failed."""
     failed = False
     for thing in things:
         try:
@@ -254,7 +255,7 @@ def failing_as(
 
 
 def _error_text(error: APIError) -> str:
-    """Return the message of an error; if it consists of several errors, each one has its own line."""
+    """Return the message of an error; if the message consists of several errors, each error gets its own line."""
     causes = (error.details or {}).get("causes") or []
     if len(causes) < 2:  # noqa: PLR2004 - several
         return error.message
@@ -276,7 +277,7 @@ class _Kinds(msgspec.Struct):
 
 
 def kind_of(client: Client, content: JSON) -> Resource[Any]:
-    """Return the kind of an object, from discovery for third-party kinds.
+    """Return the kind of an object; kinds that Muster does not know are looked up through discovery.
 
     Raise Failed if the API server does not serve it.
     """

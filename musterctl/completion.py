@@ -1,7 +1,7 @@
-"""Shell completion of names of planes, and of objects in the cluster that the command line chooses.
+"""Shell completion of the names of local control planes, and of objects in the cluster that the command line chooses.
 
-Click calls these functions; docs/quickstart.md describes the setup of a shell. If a cluster does not answer in time,
-there are no completions.
+Click calls these functions; docs/quickstart.md describes the setup of a shell. If the cluster does not answer in time,
+no names are completed.
 """
 
 from collections.abc import Callable, Iterable
@@ -24,7 +24,7 @@ Complete = Callable[[click.Context, click.Parameter, str], list[str]]
 
 
 def planes(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
-    """Return the names of planes that begin with the typed text."""
+    """Return the names of local control planes that begin with the typed text."""
     return _beginning(plane_names(), incomplete)
 
 
@@ -44,7 +44,7 @@ def workloads(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[s
 
 
 def explained(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
-    """Return the names that `muster explain` accepts: of pods, gangs, or workloads that own gangs."""
+    """Return the names that `muster explain` accepts: names of pods, gangs, or workloads that own gangs."""
     kind = next(iter(ctx.params.get("what") or ()), "job")
     if kind == "job":
         return workloads(ctx, _, incomplete)
@@ -52,7 +52,7 @@ def explained(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[s
 
 
 def _listed(ctx: click.Context, resource: Resource[Any], names: Callable[[meta.Object], Iterable[str]]) -> list[str]:
-    """Return the names of objects in the namespace that the command line chooses; no names if they cannot be listed."""
+    """Return the names of objects in the namespace that the command line chooses; no names if the list fails."""
     where = Where(ctx.params.get("kubeconfig"), ctx.params.get("plane"))
     try:
         with closing(Client.load(where.kubeconfig, timeout_s=TIMEOUT_S)) as client:

@@ -1,7 +1,7 @@
-"""Facts in the documentation that are generated from the code: defaults, limits, lists of plugins.
+"""Facts in the documentation that are generated from the code, such as defaults, limits and lists of plugins.
 
-A page marks a fact as `<!--fact NAME-->text<!--/fact-->`; `make generate` writes the text from `FACTS`, and
-`make check-generated` fails if a page differs. A page may only use names of facts in this table.
+A page marks a fact as `<!--fact NAME-->text<!--/fact-->`; `make generate` writes the text from `FACTS`, and `make
+check-generated` fails if a page differs. A page can use only facts whose names are in the table `FACTS`.
 """
 
 import ast
@@ -44,14 +44,14 @@ _MINUTE_S: Final = 60
 _HOUR_S: Final = 3600
 ROOT: Final = Path(__file__).resolve().parents[1]
 PACKAGES: Final = ("webhook", "extender", "controller", "history", "web", "muster")
-"""Packages that define metrics; every process also exports the metrics of the package `muster`."""
+"""Packages whose metrics the documentation lists; every process also exports the metrics of the package `muster`."""
 _METRIC_KINDS: Final = ("Counter", "Gauge", "Histogram", "CounterMetricFamily")
-"""Classes by which the code declares metrics. CounterMetricFamily is for collectors, which compute values at each
-scrape."""
+"""Names of the classes by which the code declares metrics. CounterMetricFamily is for collectors, which compute values
+at each scrape."""
 
 
 class UnknownFactError(ValueError):
-    """A page uses a fact that is not in the table; the message lists all facts."""
+    """Error for a page with an unknown fact; the message lists all facts."""
 
 
 def filled(text: str, facts: Mapping[str, Callable[[], str]]) -> str:
@@ -67,7 +67,7 @@ def filled(text: str, facts: Mapping[str, Callable[[], str]]) -> str:
 
 
 def pages(root: Path) -> dict[Path, str]:
-    """Return every documentation page that contains facts, by its path relative to `root`, with the facts filled in."""
+    """Return a mapping from the relative path of each page with facts to its text with the current facts."""
     found = (*sorted((root / "docs").glob("*.md")), *sorted(root.glob("*.md")))
     texts = {path: path.read_text(encoding="utf-8") for path in found}
     return {path.relative_to(root): filled(text, FACTS) for path, text in texts.items() if _MARK.search(text)}
@@ -84,14 +84,14 @@ class DeclaredMetric(NamedTuple):
 
 @cache
 def metrics(package: str) -> tuple[DeclaredMetric, ...]:
-    """Return the metrics of a package, by name; only files that import prometheus_client are parsed."""
+    """Return the metrics of a package, keyed by name; only files that import prometheus_client are parsed."""
     texts = (path.read_text(encoding="utf-8") for path in (ROOT / package).rglob("*.py"))
     nodes = chain.from_iterable(ast.walk(ast.parse(text)) for text in texts if "prometheus_client" in text)
     return tuple(sorted(filter(None, map(_metric, nodes))))
 
 
 def _metric(node: ast.AST) -> DeclaredMetric | None:
-    """Return the metric of a declaration, whose arguments must be literals; None for other code."""
+    """Return the metric that a call declares by literal arguments; None for other code."""
     match node:
         case ast.Call(func=ast.Name(id=kind), args=[ast.Constant(value=str(name)), *_]) if kind in _METRIC_KINDS:
             pass
@@ -111,7 +111,7 @@ def _plain(number: float, unit: str) -> str:
 
 
 def _code(names: Iterable[str]) -> str:
-    """Return names formatted as code, for a sentence: `a`, `b` and `c`."""
+    """Return a list of names formatted as code, for a sentence: `a`, `b` and `c`."""
     *first, last = [f"`{name}`" for name in names]
     return f"{', '.join(first)} and {last}" if first else last
 
@@ -123,7 +123,7 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 _TABLES: Final = {name: _table(*found) for name, found in planner.documentation().items()}
-"""Tables about the planner's configuration, by name, as Markdown."""
+"""Maps names to tables about the planner's configuration, in Markdown."""
 
 
 def _flags(plugin: str) -> str:
@@ -134,7 +134,7 @@ def _flags(plugin: str) -> str:
 
 
 def _required() -> str:
-    """Return a text about job plugins that other job plugins need, and that admission therefore adds to a Job."""
+    """Return a text about the job plugins that other job plugins need; admission adds these to a Job."""
     needs = {need: [name for name, plugin in BUILT_IN.items() if need in plugin.requires] for need in BUILT_IN}
     return ", and ".join(f"`{need}` for {_code(names)}" for need, names in needs.items() if names)
 
@@ -148,7 +148,7 @@ def _reserved() -> str:
 
 
 def _feature(each: Feature) -> tuple[str, ...]:
-    """Return the row of a feature, with a link to its page."""
+    """Return the table row of a feature, with a link to the page about the feature."""
     return each.name, each.maturity, each.since, each.off, f"[{each.page.partition('#')[0]}]({each.page})"
 
 
@@ -175,7 +175,7 @@ def alert_rules() -> Iterator[dict[str, Any]]:
 
 
 def alert_rows() -> Iterator[tuple[str, ...]]:
-    """Yield a row per alert, with the cells of `ALERT_HEAD`."""
+    """Yield a table row for each alert; `ALERT_HEAD` has the headings of the columns."""
     for rule in alert_rules():
         annotations = rule["annotations"]
         yield (
@@ -188,7 +188,7 @@ def alert_rows() -> Iterator[tuple[str, ...]]:
 
 
 def alert_text(text: str) -> str:
-    """Return an alert's text without templates: labels as names in capitals, values as PERCENTAGE."""
+    """Return an alert's text in which labels are replaced by names in capitals, and values by PERCENTAGE."""
     text = _PART.sub(lambda part: f"{part[2]}{part[1].upper()}{part[3]}", text)
     return _VALUE.sub("PERCENTAGE", _LABEL.sub(lambda label: label[1].upper(), text))
 

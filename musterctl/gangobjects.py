@@ -1,6 +1,6 @@
 """Reader of the objects for lists of gangs.
 
-Kinds that the user may not read, or that the cluster does not have, are left out.
+Kinds that the user cannot read, or that the cluster does not serve, are omitted.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -26,7 +26,10 @@ T = TypeVar("T")
 
 
 def read(client: Client, namespace: str | None) -> RowSources:
-    """Return the objects of one namespace, or of all. Raise Failed if the user may not even list PodGroups."""
+    """Return the objects of one namespace, or of all namespaces.
+
+    Raise Failed if the user is not allowed to list PodGroups.
+    """
     versions: dict[Resource[Any], str] = {}
     with failing_as("list", client, POD_GROUPS):
         groups = _listed(client, POD_GROUPS, namespace, versions)
@@ -45,7 +48,7 @@ def read(client: Client, namespace: str | None) -> RowSources:
 
 
 def read_all(client: Client, namespace: str | None) -> RowSources:
-    """Return the objects of `read`, Jobs, JobFlows, held workloads, and reasons for missing pods."""
+    """Return the objects that `read` returns, and also Jobs, JobFlows, held workloads, and reasons for missing pods."""
     objects = read(client, namespace)
     with suppress(Forbidden, NotFound):
         objects.plain_jobs = _listed(client, INDEXED_JOBS, namespace, objects.versions)
@@ -68,7 +71,7 @@ def _lacks_pods(group: PodGroup) -> bool:
 def _listed(
     client: Client, resource: Resource[T], namespace: str | None, versions: dict[Resource[Any], str]
 ) -> list[T]:
-    """Return the objects of a kind, and store the resource version of their list in `versions`."""
+    """Return the objects of a kind; store the resource version of the list in `versions`."""
     items = list[T]()
     for page in client.pages(resource, namespace):
         items += page
@@ -104,9 +107,9 @@ def _namespace(client: Client, name: str) -> list[Namespace]:
 
 
 def read_cluster(client: Client, objects: RowSources, *, everything: bool) -> ForecastCluster | None:
-    """Return the objects of the whole cluster; `objects` are these objects already if `everything` is true.
+    """Return the objects of the whole cluster, which are `objects` themselves if `everything` is true.
 
-    Return None if the user may not read the whole cluster.
+    Return None if the user is not allowed to read the whole cluster.
     """
     nodes = may_list(client, NODES)
     if nodes is None or (not everything and may_list(client, POD_GROUPS) is None):
@@ -116,6 +119,6 @@ def read_cluster(client: Client, objects: RowSources, *, everything: bool) -> Fo
 
 
 def unread(objects: RowSources) -> list[str]:
-    """Return the kinds that the user may not read, for a hint."""
+    """Return the names of the kinds that the user is not allowed to read, for a hint."""
     asked: dict[str, Callable[[RowSources], object]] = {"pods": lambda of: of.pods, "jobs": lambda of: of.jobs}
     return [kind for kind, of in asked.items() if of(objects) is None]

@@ -1,9 +1,9 @@
 """`make generate`: writes CRDs and pages from the wire types.
 
-Without options, the command needs nothing but the repository. `--openapi-from` updates muster/crds/core.json, the API
-server's schema of Job and pod templates, from a cluster (its kubeconfig) or a saved `GET /openapi/v3/apis/batch/v1`.
-`--release`, which is only used for a release, saves the CRDs in charts/released; later CRDs must stay compatible with
-them.
+Without options, the command needs only the files of the repository. `--openapi-from` updates muster/crds/core.json, the
+API server's schema of Job and pod templates, from a cluster (its kubeconfig) or a saved `GET
+/openapi/v3/apis/batch/v1`. `--release`, which is used only for a release, saves the CRDs in charts/released. Later CRDs
+must stay compatible with the saved CRDs.
 """
 
 import json
@@ -44,7 +44,7 @@ API_PAGE = Path("docs/api.md")
 )
 @click.option("--release", is_flag=True, help="Update charts/released, at a release of these CRDs.")
 def main(source: Path | None, *, check: bool, release: bool) -> None:
-    """Computes every generated file, and writes files that differ; with --check, only lists these files."""
+    """Computes all generated files, and writes the files that differ; with --check, only lists these files."""
     if release:
         for path, text in released_files().items():
             _bring_about(ROOT / path, text)
@@ -63,7 +63,10 @@ def main(source: Path | None, *, check: bool, release: bool) -> None:
 
 
 def released_files() -> dict[Path, str]:
-    """Return the files that record a release, by path; later CRDs and names must be compatible with them."""
+    """Return the files that record a release, keyed by path.
+
+    Later CRDs and names must be compatible with these files.
+    """
     crds = {
         RELEASED / f"{path.stem}.txt": "\n".join(as_lines(document(path))) + "\n"
         for path in sorted((ROOT / CRDS).glob("*.yaml"))
@@ -78,7 +81,7 @@ def wire_names() -> list[str]:
 
 
 def generated_files(core: Mapping[str, Any]) -> dict[Path, str]:
-    """Return every generated file except core.json: path in the repository, and text."""
+    """Return a mapping from the path of each generated file, except core.json, to its text."""
     return {
         **{CRDS / name: text for name, text in manifests(core).items()},
         CHART / "files/webhooks.yaml": generated.webhooks_file(),
@@ -89,7 +92,7 @@ def generated_files(core: Mapping[str, Any]) -> dict[Path, str]:
 
 
 def differences(root: Path, wanted: Mapping[Path, str]) -> list[Path]:
-    """Return the generated files that are missing or differ, and other files in the folder of CRDs.
+    """Return the generated files that are missing or differ, and superfluous files in the folder of CRDs.
 
     Paths are relative to `root`.
     """
@@ -110,7 +113,7 @@ def read_openapi(source: Path) -> dict[str, Any]:
 
 
 def _bring_about(path: Path, text: str | None) -> None:
-    """Write a generated file, or remove it if it must not exist."""
+    """Write a generated file, or remove a file that must not exist."""
     if text is None:
         path.unlink()
         return

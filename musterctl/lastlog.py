@@ -12,11 +12,11 @@ from muster.kube.client import Client
 from muster.kube.errors import APIError
 
 _MOST_BYTES: Final = 4_000
-"""Maximum size of the line in bytes; the rest is truncated."""
+"""Maximum size of the line in bytes; a longer line is truncated."""
 
 
 def last_line(client: Client, pods: Iterable[Pod]) -> Iterator[str]:
-    """Yield the last line of the log of the pod that failed first, if the user may read such a log."""
+    """Yield the last line of the log of the pod that failed first, if the user is allowed to read this log."""
     first = first_failure(pods)
     if first is None:
         return

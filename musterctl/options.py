@@ -1,4 +1,4 @@
-"""Options that several commands share: plane or cluster, namespace, output, and the webhook's configuration.
+"""Options that several commands share: cluster, namespace, output, and the webhook's configuration.
 
 Options of commands that use the planner are in `musterctl.reader`.
 """
@@ -32,7 +32,7 @@ _name = partial(
     envvar="MUSTER_NAME",
     show_envvar=True,
     shell_complete=completion.planes,
-    help="Name of the plane; several planes can run at the same time.",
+    help="Name of the local control plane; several can run at the same time.",
 )
 name_option = _name(default=state.DEFAULT_NAME, show_default=True)
 existing_name_option = _name(default=only_name, show_default="the only plane, else default")
@@ -61,7 +61,7 @@ plane_option = click.option(
     envvar="MUSTER_NAME",
     show_envvar=True,
     shell_complete=completion.planes,
-    help="A plane of `muster up`.",
+    help="A local control plane of `muster up`.",
 )
 kubeconfig_option = click.option(
     "--kubeconfig", type=FILE, help="Another cluster.  [default: KUBECONFIG, else the plane]"
@@ -95,7 +95,7 @@ watch_option = click.option("-w", "--watch", is_flag=True, help="After the list,
 
 
 def name_argument(resource: Resource[Any], variable: str, *, several: bool = False) -> Callable[[F], F]:
-    """Return the argument NAME for an object of a kind, or NAME... with `several`, with shell completion."""
+    """Return the command-line argument NAME for an object of a kind, with shell completion; with `several`, NAME..."""
     complete = completion.names_of(resource)
     if several:
         return click.argument(variable, metavar="NAME...", nargs=-1, required=True, shell_complete=complete)
@@ -110,7 +110,7 @@ def with_options(command: F, *options: Callable[[F], F]) -> F:
 
 
 def where_options(command: Command) -> Command:
-    """Add --kubeconfig and --name; the command gets the chosen cluster as `where`."""
+    """Add the options --kubeconfig and --name to a command, which gets the chosen cluster as its argument `where`."""
 
     @wraps(command)
     def run(*args: Any, kubeconfig: Path | None, plane: str | None, **more: Any) -> None:
@@ -120,7 +120,7 @@ def where_options(command: Command) -> Command:
 
 
 def release_options(command: F) -> F:
-    """Add --namespace, --values and --kubernetes-version, with which the chart of a release is rendered."""
+    """Add the options --namespace, --values and --kubernetes-version, with which a command renders the chart."""
     return with_options(
         command,
         click.option(
@@ -140,7 +140,7 @@ def release_options(command: F) -> F:
 
 
 def duration(_: click.Context, param: click.Parameter, value: str | None) -> float | None:
-    """Parse an option's time span and return it in seconds; None if the option is not given."""
+    """Parse the time span in an option, and return it in seconds; None if the option is not given."""
     try:
         return None if value is None else parse_days_s(value)
     except ValueError as error:
@@ -148,14 +148,14 @@ def duration(_: click.Context, param: click.Parameter, value: str | None) -> flo
 
 
 class Submitted(NamedTuple):
-    """Priority and times of a new workload."""
+    """The priority, the time limit and the expected run time of a new workload."""
 
     priority: JSON
     """The fields that set the PriorityClass; empty without a class."""
     deadline: JSON
     """The fields that set the time limit; empty without a limit."""
     annotations: dict[str, str]
-    """The annotation with the expected run time; empty without a time."""
+    """The annotation with the expected run time; empty if no expected run time is given."""
 
 
 NOTHING_SUBMITTED = Submitted({}, {}, {})
@@ -164,7 +164,7 @@ NOTHING_SUBMITTED = Submitted({}, {}, {})
 def submission_options(
     command: Command, *, time_help: str = "The time limit of the pods, which are terminated after it: 4h."
 ) -> Command:
-    """Add --priority, --expected-runtime and --time; the command gets them as `submitted`."""
+    """Add the options --priority, --expected-runtime and --time; the command gets their values as `submitted`."""
 
     @wraps(command)
     def run(*args: Any, priority: str | None, expected_s: float | None, time_s: float | None, **more: Any) -> None:
@@ -193,11 +193,11 @@ since_option = click.option(
     metavar="DURATION",
     help="How far back, e.g. 12h, 7d or 4w.",
 )
-"""The option --since; the command gets its value in seconds as `since_s`."""
+"""The option --since; the command gets the value in seconds as its argument `since_s`."""
 
 
 def server_options(command: Command) -> Command:
-    """Add --server and --server-ca; the command gets `server`, the page in the cluster, or None."""
+    """Add the options --server and --server-ca; the command gets the web page in the cluster, or None, as `server`."""
 
     @wraps(command)
     def run(*args: Any, server_url: str | None, server_ca: Path | None, **more: Any) -> None:
@@ -207,7 +207,7 @@ def server_options(command: Command) -> Command:
 
 
 def records_options(command: Command) -> Command:
-    """Add --store, --server and --server-ca, which choose the source of the history."""
+    """Add the options --store, --server and --server-ca, which choose the source of the history."""
     store = click.option(
         "--store", envvar="MUSTER_HISTORY", show_envvar=True, metavar="URL", help="The history's store."
     )
@@ -221,10 +221,10 @@ def listing_options(command: F) -> F:
 
 
 class WithCommand(click.Command):
-    """A command of `muster` whose arguments after `--` are the command that pods run."""
+    """A command of `muster`; its arguments after `--` are the command that pods run."""
 
     rest = "COMMAND"
-    """Name of the arguments after `--` in the help."""
+    """Name of the arguments after `--` in the help text."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments before the first `--`, and store the arguments after it as `command`."""
@@ -234,12 +234,12 @@ class WithCommand(click.Command):
         return rest
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
-        """Return the parts of the usage line."""
+        """Return the parts of the usage line in the help text."""
         return [*super().collect_usage_pieces(ctx), f"[-- {self.rest}...]"]
 
 
 def documents(file: str) -> list[JSON]:
-    """Return the objects of a file (`-` for standard input), including each object of a List.
+    """Return the objects in a file (`-` for standard input), including each object in a List.
 
     If the file cannot be read, raise ClickException with the reason.
     """

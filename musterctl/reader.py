@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 class ClusterReader(NamedTuple):
-    """Reader of a cluster or a snapshot, with options that override the planner's configuration and timing."""
+    """Reader of a cluster or a snapshot; options of the command override the planner's configuration and timing."""
 
     where: Where
     scheduler_config: Path | None = None
@@ -42,7 +42,7 @@ class ClusterReader(NamedTuple):
     def __call__(self) -> ClusterDump:
         """Return a dump of the cluster, or the dump in the snapshot, with the planner's current configuration.
 
-        Raise Forbidden if the user may not list all kinds.
+        Raise Forbidden if the user is not allowed to list all kinds.
         """
         dump = self._dump()
         if self.recovery_s is not None:
@@ -76,7 +76,7 @@ class ClusterReader(NamedTuple):
         return dump
 
     def namespace(self, given: str | None) -> str:
-        """Return the given namespace, else the kubeconfig context's; a snapshot has no context."""
+        """Return the given namespace, or else the namespace of the kubeconfig's context; a snapshot has no context."""
         if given or self.snapshot is not None:
             return given or "default"
         return self.where.config().namespace
@@ -118,7 +118,7 @@ def take_dump(client: Client, scheduler_config: str = "") -> ClusterDump:
 def served(client: Client, resource: Resource[T]) -> Resource[T] | None:
     """Return a third-party kind with the version that the cluster serves.
 
-    Return None if the cluster does not serve the kind, or if the user may not read its versions.
+    Return None if the cluster does not serve the kind, or if the user is not allowed to read its versions.
     """
     try:
         version = client.get(extensions.DEFINITIONS, resource.full_name).served(resource.version)
@@ -128,7 +128,7 @@ def served(client: Client, resource: Resource[T]) -> Resource[T] | None:
 
 
 def plannable(_: click.Context, param: click.Parameter, value: Path | None) -> str | None:
-    """Read a planner configuration from the option's file and return its text; refuse an invalid configuration."""
+    """Read a planner's configuration from the option's file, and return its text; refuse an invalid configuration."""
     if value is None:
         return None
     text = value.read_text(encoding="utf-8")
@@ -144,8 +144,7 @@ planning_config_option = click.option(
     callback=plannable,
     metavar="FILE",
     help="Actions and plugins of the planner, in the format that `muster config check` reads; for an existing "
-    "plane they are changed, "
-    "and /dev/null restores the defaults.",
+    "local control plane they are changed, and /dev/null restores the defaults.",
 )
 _scheduler_config = click.option(
     "--scheduler-config", type=FILE, help="Another configuration of the planner.  [default: the extender's current one]"

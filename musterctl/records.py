@@ -1,7 +1,7 @@
-"""Sources of the history: a store, or the page's server with the user's own token.
+"""Sources of the history: a store, or the server of the web page, which is called with the user's own token.
 
-A local plane has a store in its folder, which its owner can read completely. In a cluster, the page's server filters
-the history by the user's rights (`history.answers`), and `OfServer` reads it.
+A local control plane has a store in its folder, which its owner can read completely. In a cluster, the server of the
+web page filters the history by the user's rights (`history.answers`); `OfServer` calls this server.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class OfServer(NamedTuple):
-    """The history from the page's server, limited to what the token's owner may see."""
+    """The history from the web page's server, limited to the data that the owner of the token is allowed to see."""
 
     server: WebServer
     where: Where
@@ -52,11 +52,11 @@ class OfServer(NamedTuple):
 
 
 Source = OfStore | OfServer
-"""Source of the history."""
+"""A source of the history."""
 
 
 def source_of(where: Where, store: str | None, server: WebServer | None) -> Source:
-    """Return the source of the history: as configured, or else the store of the local control plane."""
+    """Return the source of the history that the options name, or else the store of the local control plane."""
     try:
         if store:
             return OfStore(HistoryStore.for_reading(store))
@@ -69,5 +69,5 @@ def source_of(where: Where, store: str | None, server: WebServer | None) -> Sour
         raise click.ClickException(str(error)) from error
     raise click.ClickException(
         "no source of the history is known. Name the URL of the web page with --server or in MUSTER_WEB, or a store "
-        f"with --store or in {STORE_VARIABLE}. A plane of `muster up` has a store of its own"
+        f"with --store or in {STORE_VARIABLE}. A local control plane has a store of its own"
     )

@@ -1,4 +1,4 @@
-"""Inputs that a cluster's extenders publish: the planner's configuration, and signs of suspect nodes."""
+"""Reader of the data that a cluster's extenders publish for commands, such as the planner's configuration."""
 
 import time
 from collections.abc import Iterable
@@ -27,7 +27,7 @@ DEFAULT_TIMING: Final = "the planner's default timing is used"
 
 
 def published_by(client: Client, pools: Iterable[str]) -> dict[str, PublishedConfig | Forbidden]:
-    """Return the published data of each node pool's extender, or the reason why the user may not read it."""
+    """Return the published data of each node pool's extender, or the reason why the data cannot be read."""
     found: dict[str, PublishedConfig | Forbidden] = {}
     for pool in pools:
         try:
@@ -42,7 +42,7 @@ def published_by(client: Client, pools: Iterable[str]) -> dict[str, PublishedCon
 def config_of(published: PublishedConfig | Forbidden | None, pool: str) -> str:
     """Return the text of a node pool's current configuration, from the published data.
 
-    "" means the default configuration, which is also used if the published configuration cannot be read. Raises
+    "" means the default configuration, which is also used if the published configuration cannot be read. Raise
     ClickException if this installation cannot use the configuration.
     """
     if isinstance(published, Forbidden):
@@ -67,7 +67,7 @@ def config_of(published: PublishedConfig | Forbidden | None, pool: str) -> str:
 def suspects_of(published: dict[str, PublishedConfig | Forbidden], pools: Iterable[str]) -> dict[str, Suspects]:
     """Return the rules for suspect nodes that each node pool's extender has published.
 
-    A note on standard error names the pools without this data.
+    A note on standard error names the pools without published rules.
     """
     found: dict[str, Suspects] = {}
     for pool in pools:
@@ -84,7 +84,7 @@ def suspects_of(published: dict[str, PublishedConfig | Forbidden], pools: Iterab
 def inputs_of(published: dict[str, PublishedConfig | Forbidden], pools: Iterable[str]) -> "dict[str, PublishedInputs]":
     """Return the inputs of planner cycles that each node pool's extender has published.
 
-    A note on standard error names the pools without this data.
+    A note on standard error names the pools without published inputs.
     """
     from extender.planner.api import published_inputs  # noqa: PLC0415 - as above
 
@@ -107,12 +107,12 @@ def _unpublished(pool: str) -> str:
 
 
 def note_unknown(what: str, pool: str, why: str) -> None:
-    """Print on standard error which defaults are used for a pool whose extender's data is unknown."""
+    """Print a note on standard error about the defaults for a pool whose extender has published no data."""
     click.echo(f"Note: {what}{f' in pool {pool}' if pool else ''}, as {why}", err=True)
 
 
 def published_in(client: Client, pool: str = DEFAULT_POOL) -> PublishedConfig | None:
-    """Return the published data of the extender, in whichever namespace Muster is installed; None if there is none."""
+    """Return the published data of the extender, in whichever namespace Muster is installed; None without such data."""
     name = name_for(pool)
     for namespace in dict.fromkeys((SYSTEM_NAMESPACE, CLUSTER_LEASE[0])):
         with suppress(NotFound):
@@ -124,7 +124,7 @@ def published_in(client: Client, pool: str = DEFAULT_POOL) -> PublishedConfig | 
 
 
 def usage_in(client: Client, namespace: str) -> PublishedUsage | None:
-    """Return the usage of queues that the recorder has published; None if there is none."""
+    """Return the usage of queues that the recorder has published; None if nothing is published."""
     try:
         usage = read_usage(client.get(PUBLISHED, USAGE, namespace).data or {})
     except NotFound:
@@ -146,7 +146,7 @@ def usage_in(client: Client, namespace: str) -> PublishedUsage | None:
 
 
 def _installed_in(client: Client) -> str:
-    """Return the namespace of Muster's webhook; "" if it is unknown."""
+    """Return the namespace of Muster's webhook; "" if the namespace is unknown."""
     with suppress(APIError):  # few users may read it; otherwise it stays unknown
         for webhook in client.get(whole(WEBHOOK_CONFIGURATIONS[0]), WEBHOOKS).get("webhooks") or []:
             return str(((webhook.get("clientConfig") or {}).get("service") or {}).get("namespace") or "")

@@ -1,4 +1,4 @@
-"""The settings of the processes: files with defaults, checks of files, and tables for the documentation."""
+"""The settings of all processes: files with defaults, checks of settings files, and tables for the documentation."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -22,13 +22,13 @@ PROCESSES: Final[dict[str, type[Settings]]] = {
 
 
 def defaults(process: str) -> str:
-    """Return a file with the defaults of a process."""
+    """Return the text of a settings file with the defaults of a process."""
     settings = PROCESSES[process]
     return file_of(settings(), field_descriptions(settings))
 
 
 def process_of(text: str) -> str:
-    """Return the process of a file; "" if it contains no settings.
+    """Return the process to which a settings file belongs; "" if the file contains no settings.
 
     Raise SettingsError for an unknown kind of settings.
     """
@@ -46,7 +46,10 @@ def process_of(text: str) -> str:
 
 
 def check_settings(process: str, text: str) -> None:
-    """Check a file. Raise SettingsError with all errors, first of single fields, then of conflicting fields."""
+    """Check a file.
+
+    Check a settings file; raise SettingsError with all errors: of single fields, then of conflicting fields.
+    """
     read(text, PROCESSES[process])
 
 

@@ -1,4 +1,4 @@
-"""KAI-Scheduler's SchedulingShard as a configuration of the planner, for `muster config check`."""
+"""Conversion of KAI-Scheduler's SchedulingShard to a configuration of the planner, for `muster config check`."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -26,7 +26,7 @@ _IDLE: Final = {
 
 
 def lines(shard: Mapping[str, Any]) -> tuple[list[str], bool]:
-    """Check a shard; return the lines about it, with field paths, and True if it has errors."""
+    """Check a shard; return the lines of the report, with field paths, and True if the shard has errors."""
     spec = mapping(shard.get("spec"))
     plugins = _plugins(spec)
     actions = [name for name, each in mapping(spec.get("actions")).items() if _is_enabled(each)]
@@ -42,7 +42,7 @@ def lines(shard: Mapping[str, Any]) -> tuple[list[str], bool]:
 
 
 def _plugins(spec: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the plugins of the shard, by descending priority, with the arguments from other fields."""
+    """Return the plugins of the shard in the order of their priority, with arguments from other fields."""
     given = {name: mapping(each) for name, each in mapping(spec.get("plugins")).items() if _is_enabled(each)}
     ordered = sorted(given, key=lambda name: _priority(given[name]), reverse=True)
     arguments = {name: dict(mapping(given[name].get("arguments"))) for name in ordered}

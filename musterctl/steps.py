@@ -24,9 +24,10 @@ from musterctl.cluster import Failed, failing_as, may_list, whole
 STOP_S = 120.0
 """Maximum time to wait for the end of a held workload's pods."""
 _POLL_S = 1.2
-"""Interval between checks of the pods; longer than admission caches the size of a workload (`webhook.lookup`)."""
+"""Interval between checks of the pods, in seconds; longer than the time for which admission caches the size of a
+workload."""
 _FIXED = "FieldValueForbidden"
-"""Reason in the API server's rejection if the size of a workload cannot change while it has pods."""
+"""Reason in the API server's rejection of a new size of a workload that has pods."""
 
 
 class Target(NamedTuple):
@@ -47,7 +48,7 @@ class Target(NamedTuple):
 
     @property
     def owner(self) -> str:
-        """The workload that controls this one, so that verbs must be applied to it instead; "" if there is none."""
+        """The controlling workload, to which verbs must be applied instead; "" without a controlling workload."""
         above = msgspec.convert(self.workload, Object).metadata.controller
         row = row_of(above)
         return row.resource.reference(above.name) if above and row and above.kind not in MAKERS else ""
@@ -55,7 +56,7 @@ class Target(NamedTuple):
 
 @dataclass
 class Acting:
-    """The cluster, and the options with which verbs are carried out."""
+    """The cluster in which verbs are carried out, and the options for them."""
 
     client: Client
     namespace: str
@@ -64,18 +65,18 @@ class Acting:
 
     @cached_property
     def groups(self) -> list[PodGroup] | None:
-        """The PodGroups of the namespace, listed once; None if the user may not list them."""
+        """The PodGroups of the namespace, which are listed once; None if the user is not allowed to list PodGroups."""
         return may_list(self.client, POD_GROUPS, self.namespace)
 
     def forget_groups(self) -> None:
-        """Drop the list of PodGroups, so that the next use lists them again."""
+        """Drop the list of PodGroups, so that PodGroups are listed again at the next use."""
         self.__dict__.pop("groups", None)
 
 
 def try_steps(acting: Acting, target: Target, steps: Sequence[Step], groups: Sequence[PodGroup]) -> JSON | None:
-    """Send the steps as dry runs; return the object as it would be after the steps that precede the wait for its pods.
+    """Send the steps as dry runs; return the object that the steps before the wait for its pods would produce.
 
-    A step after the wait is refused in a dry run, because pods still exist. Any other refusal is an error.
+    A refusal of a step after the wait is ignored if its reason is that pods still exist. Any other refusal is an error.
     """
     held, result = False, None
     for step in steps:
@@ -106,7 +107,7 @@ def _of_own_annotation(error: APIError) -> str:
 def take_steps(acting: Acting, target: Target, steps: Sequence[Step], groups: Sequence[PodGroup]) -> JSON | None:
     """Carry out the steps; return the resulting object.
 
-    If the steps fail while the workload is held, a message shows how to release it.
+    If the steps fail while the workload is held, print a message about how to release the workload.
     """
     held, done, result = False, False, None
     try:
@@ -123,7 +124,7 @@ def take_steps(acting: Acting, target: Target, steps: Sequence[Step], groups: Se
 
 
 def _take(acting: Acting, target: Target, step: Step, groups: Sequence[PodGroup], *, dry_run: bool) -> JSON | None:
-    """Send one request; return the resulting object, if the response contains it."""
+    """Send the request for one step; return the resulting object, if the response contains the object."""
     client, space, resource = acting.client, acting.namespace, whole(target.kind.resource)
     meta = target.workload["metadata"]
     uid = {"uid": meta["uid"]} if "uid" in meta else {}
@@ -158,7 +159,7 @@ def _about(uid: JSON, patch: JSON) -> JSON:
 def _await(acting: Acting, target: Target) -> JSON:
     """Wait until the pods of a held workload have ended, and return the workload.
 
-    After the timeout, raise Failed with a remedy.
+    After the timeout, raise Failed with advice.
     """
     verbs, until_s = target.kind.verbs, time.monotonic() + STOP_S
     while time.monotonic() < until_s:

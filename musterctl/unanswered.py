@@ -21,13 +21,16 @@ def note_cluster(kubeconfig: Path | None, server: str) -> None:
 
 
 def message_of(context: click.Context, error: Unreachable) -> str:
-    """Return the message: for a plane, its name and a command that shows its parts; for other clusters, the address."""
+    """Return the error message.
+
+    For a local control plane, it contains the name and a command that shows the parts; for other clusters, the address.
+    """
     kubeconfig, server = context.meta.get(_CLUSTER, (None, ""))
     folders = Path(kubeconfig or os.environ.get("KUBECONFIG", "")).resolve().parents
     name = next((name for name in state.names() if state.folder_of(name).resolve() in folders), "")
     if name:
         which = "" if name == state.DEFAULT_NAME else f" --name {name}"
-        return f"the API server of plane {name} does not answer; `muster status{which}` shows what is down"
+        return f"the API server of control plane {name} does not answer; `muster status{which}` shows what is down"
     why = error.message.removeprefix(_BEGINS)
     where = f" at {server}" if server else ""
     return f"the API server{where} does not answer: {why}; is the cluster of this kubeconfig up?"

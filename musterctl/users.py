@@ -1,4 +1,4 @@
-"""The user of a command, and the options --user and --mine, which select workloads by their creator."""
+"""The user who runs a command, and the options --user and --mine, which select workloads by their creator."""
 
 from collections.abc import Callable
 from contextlib import closing, suppress
@@ -13,7 +13,7 @@ from musterctl.options import Command, with_options
 
 
 def user_options(command: Command) -> Command:
-    """Add --user and --mine."""
+    """Add the options --user and --mine to a command."""
     return with_options(
         command,
         click.option("--user", help="Show only workloads that this user has created."),
@@ -22,7 +22,7 @@ def user_options(command: Command) -> Command:
 
 
 def chosen_user(user: str | None, client: Callable[[], Client], *, mine: bool) -> str | None:
-    """Return the creator whose workloads are shown, as admission records it; None for all creators.
+    """Return the creator whose workloads are shown, in the form that admission records; None for all creators.
 
     With `mine`, return the user's own name, as the API server reports it.
     """

@@ -1,4 +1,4 @@
-"""Client of the page in the cluster, for data that the user may not read directly: explanations, history and usage."""
+"""Client of the web page in the cluster, for explanations, history and usage that users cannot read directly."""
 
 import ssl
 from collections.abc import Mapping
@@ -21,24 +21,24 @@ _S = 60.0
 
 
 class WebServer(NamedTuple):
-    """The page's URL, and the authority of its certificate; the default is the system's authorities."""
+    """The URL of the web page, and the authority of the page's certificate, by default the system's authorities."""
 
     url: str
     authority: Path | None = None
 
     def explain(self, where: Where, kind: str, namespace: str, name: str) -> GangReport | PodReport:
-        """Return the server's report.
+        """Return a report that the server has created.
 
-        Raise ClickException if there is no answer, and APIError if the server refuses.
+        Raise ClickException if the server does not answer, and APIError if the server refuses the request.
         """
         path = f"/api/explain/{quote(namespace, safe='')}/{quote(name, safe='')}"
         wanted: Any = PodReport if kind == "pod" else GangReport
         return self.get(where, path, {"kind": kind}, wanted)  # type: ignore[no-any-return] # one of the two
 
     def get(self, where: Where, path: str, query: Mapping[str, str], wanted: Any) -> Any:
-        """Return the answer of the page's server, decoded as the type `wanted`.
+        """Return the answer of the web page's server, decoded as the type `wanted`.
 
-        Raise ClickException if there is no answer, and APIError if the server refuses.
+        Raise ClickException if the server does not answer, and APIError if the server refuses the request.
         """
         with closing(self._client(where)) as client:
             answer = client.request("GET", path, query=dict(query), timeout_s=_S)

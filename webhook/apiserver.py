@@ -1,11 +1,11 @@
-"""Queries to the API server: whether it would admit a pod (`DryRuns`), and whether a user has a right (`Rights`).
+"""Queries to the API server: dry runs of pods (`DryRuns`), and checks whether a user has a right (`Rights`).
 
-A dry run uses Muster's rights, because impersonation requires the right to act as any user. Handlers decide which part
-of the API server's response to show to the user. If an object makes a controller act with Muster's rights, handlers
-check the right that the user would need without Muster (a SubjectAccessReview).
+Dry runs use Muster's own rights, because impersonation would require the right to act as any user. Handlers decide
+which part of the API server's response to show to the user. Some objects make a controller act with Muster's rights.
+For such an object, handlers check by a SubjectAccessReview that the user has the right to act directly.
 
-Results are cached for a few seconds, because many similar Jobs often arrive together; refusals and failed calls are not
-cached.
+Results are cached for a few seconds, because many similar Jobs often arrive at the same time. Refusals and failed calls
+are not cached.
 """
 
 import hashlib
@@ -59,9 +59,9 @@ class DryRuns(_Remembering):
     _kept_s = 20.0
 
     def attempt(self, pod: Mapping[str, Any], namespace: str) -> APIError | None:
-        """Return the API server's refusal of this pod, or None; raises APIError if the call failed.
+        """Return the API server's refusal of this pod, or None if it admits the pod; raise APIError if the call failed.
 
-        The API server is only called if no equal pod was admitted a moment ago.
+        The API server is not called if it has admitted an equal pod in the last seconds.
         """
         try:
             self._create(pod, namespace)
@@ -78,7 +78,7 @@ class DryRuns(_Remembering):
 
 
 class _ServiceSpec(Wire):
-    """The spec of a Service, reduced to the field that marks a headless one."""
+    """The spec of a Service, reduced to the field that marks a headless Service."""
 
     cluster_ip: str = field(name="clusterIP", default="")
 
@@ -97,7 +97,7 @@ class Services:
         self._client = client
 
     def cluster_ip(self, name: str, namespace: str) -> str | None:
-        """Return the address of a Service: "None" for a headless one, None if the Service does not exist.
+        """Return the address of a Service: "None" for a headless Service, None if the Service does not exist.
 
         Raise APIError if the look-up fails.
         """
@@ -123,12 +123,12 @@ def _entry_key(_: object, namespace: str, entry: core.PodResourceClaim) -> tuple
 
 
 class DeviceClaims(_Remembering):
-    """Look-up of the device requests in pods' claims, with a cache, because the pods of a gang share a template."""
+    """Look-up of the device requests in ResourceClaims, with a cache, because the pods of a gang share a template."""
 
     def claims_in(self, namespace: str) -> Claims:
-        """Return a function that looks up the requests of this namespace's claims.
+        """Return a function that looks up the device requests of claims in this namespace.
 
-        The function raises APIError if the requests are unknown.
+        The function raises APIError if it cannot determine the requests.
         """
         return partial(self._find, namespace)
 
@@ -140,7 +140,7 @@ class DeviceClaims(_Remembering):
 
 
 def _counted(request: DeviceRequest) -> DeviceRequest:
-    """Return a request with only its class and number, because a claim may contain a megabyte of selectors."""
+    """Return a request reduced to its device class and number, because a claim may contain a megabyte of selectors."""
     alternatives = [_class_and_number(each) for each in request.first_available]
     return DeviceRequest(request.name, request.exactly and _class_and_number(request.exactly), alternatives)
 
@@ -155,7 +155,7 @@ class Rights(_Remembering):
     def allows(self, user: admission.UserInfo, action: reviews.ResourceAttributes) -> bool:
         """Return True if the user may perform the action; raises APIError if this cannot be determined.
 
-        Recent results are reused instead of asking the API server again.
+        Results of the last few seconds are reused, without another call to the API server.
         """
         return self._review(reviews.may(user, action))
 

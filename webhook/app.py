@@ -1,4 +1,4 @@
-"""Requests and responses: the list of routes, and for each review a verdict, metrics and one log line."""
+"""The web application of the webhook: the list of routes; each review gets a response, metrics and one log line."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -37,7 +37,7 @@ SECONDS = Histogram(
     buckets=(0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 1, 5, 10),
 )
 _PARTS = frozenset({"Pod", "PodGroup"})
-"""Kinds of objects that are parts of a workload."""
+"""Kinds of objects that are parts of a workload, such as pods."""
 
 
 def routes(
@@ -53,7 +53,7 @@ def routes(
 
     With `marks`, pods get marker resources. `target` is the kind of object that the controller creates for a TrainJob.
 
-    If the history is not durable, usage budgets cause warnings.
+    Without `durable_history`, usage budgets in Queues cause warnings.
     """
     return {
         "/mutate/job": signed(mutate.job.reviewer(lookups, marks=marks, groups=groups)),
@@ -87,7 +87,7 @@ def routes(
 
 
 class Route:
-    """One URL path, with the handler of its reviews and their metrics."""
+    """A URL path, with its handler and its metrics."""
 
     def __init__(self, path: str, handler: Handler, senders: Senders) -> None:
         self._path = path
@@ -120,13 +120,16 @@ class Route:
         return flask.Response(result, content_type=review.CONTENT_TYPE)
 
     def _no_review(self, status: HTTPStatus, text: str) -> flask.Response:
-        """Respond to a body that is not a review; the API server shows the text as the reason for the failed call."""
+        """Return the response to a body that is not a review.
+
+        The API server shows `text` as the reason for the failed call.
+        """
         REVIEWS.labels(self._path, "malformed").inc()
         return flask.Response(f"{text}\n", status, content_type="text/plain; charset=utf-8")
 
 
 class _Head(msgspec.Struct):
-    """An object, reduced to the metadata that identifies its workload."""
+    """An object reduced to its metadata, which identifies the workload."""
 
     metadata: meta.ObjectMeta = msgspec.field(default_factory=meta.ObjectMeta)
 
@@ -134,8 +137,8 @@ class _Head(msgspec.Struct):
 def _trace(route: str, request: admission.AdmissionRequest, outcome: str, took_s: float) -> None:
     """Record the review in the trace of the object's workload.
 
-    An object that is being created has no UID before it is validated, so its mutation is only recorded for parts of a
-    workload, such as pods.
+    A new object has no UID during its mutation. Its mutation is therefore recorded only for parts of a workload, such
+    as pods, whose owner has a UID.
     """
     try:
         metadata = decoder(_Head).decode(request.object).metadata
@@ -156,7 +159,7 @@ def _trace(route: str, request: admission.AdmissionRequest, outcome: str, took_s
 def _decide(route: str, handler: Handler, request: admission.AdmissionRequest) -> tuple[bytes, str]:
     """Return the response, and the outcome of the review as one word.
 
-    If anything fails, the object is rejected: no object may pass unchecked.
+    If the handler fails, the object is rejected, because no object is admitted unchecked.
     """
     bound = log.bind(
         uid=request.uid,
@@ -170,14 +173,14 @@ def _decide(route: str, handler: Handler, request: admission.AdmissionRequest) -
         verdict = handler(request)
     except (MalformedError, ValueError) as error:  # ValueError: an unreadable quantity or time
         bound.warning("malformed object", why=str(error), exc_info=type(error) is ValueError)
-        return review.failure(request, HTTPStatus.BAD_REQUEST, f"the object can not be read: {error}"), "denied"
+        return review.failure(request, HTTPStatus.BAD_REQUEST, f"the object cannot be read: {error}"), "denied"
     except TooManyRequests as error:
         bound.info("limited", why=str(error))
         message = f"Muster cannot make the look-ups for this review now (review {request.uid}): {error.message}"
         return review.failure(request, HTTPStatus.TOO_MANY_REQUESTS, message), "limited"
     except APIError as error:
         bound.warning("look-up failed", why=str(error))
-        message = f"Muster could not look up what it needs to decide (review {request.uid}); try again"
+        message = f"Muster could not make the look-ups for this review (review {request.uid}); try again"
         return review.failure(request, HTTPStatus.SERVICE_UNAVAILABLE, message), "error"
     except Exception:  # noqa: BLE001 - logged, and answered by a refusal: a stack trace is not for the client
         bound.exception("handler failed")
@@ -191,7 +194,7 @@ def _decide(route: str, handler: Handler, request: admission.AdmissionRequest) -
 
 
 def create_app(handlers: Mapping[str, Handler], senders: Senders) -> flask.Flask:
-    """Return the WSGI app that serves these routes to these senders."""
+    """Return the WSGI app that serves `handlers`, keyed by URL path; `senders` limits the requests of each sender."""
     app = flask.Flask("muster-webhook")
     app.config["MAX_CONTENT_LENGTH"] = review.MAX_BODY_BYTES
     for path, handler in handlers.items():

@@ -1,7 +1,7 @@
-"""Look-ups from caches of an API server, with one live read of an object that is not in a cache.
+"""Look-ups in caches of a cluster's objects; an object that no cache contains is read from the API server.
 
-A cache may be behind, so an object that it lacks is read once from the API server. Facts that the API server itself has
-just used (such as the namespace label that it selects by) take precedence over the cache.
+A cache may be stale, so an object that is missing in the cache is read once from the API server. If the API server must
+have used newer data for the review, such as a namespace label by which it selects, the cache is stale.
 """
 
 import threading
@@ -39,10 +39,10 @@ _MOST_RECENT_BYTES = 16 * 2**20
 
 
 class Cached(Generic[T]):
-    """The objects of one kind: a reflector's store, and a live read of an object that the store lacks.
+    """The objects of one kind, from a cache, or from the API server if the cache lacks an object.
 
     Unless another store is given, objects are stored in encoded form and within a memory limit, because users can make
-    templates arbitrarily large. An object beyond the limit is read on demand.
+    templates arbitrarily large. An object for which no memory is left is read from the API server on demand.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Cached(Generic[T]):
         return f"{self._resource.plural}.{self._resource.group}".rstrip(".")
 
     def get(self, name: str, namespace: str = "", *, uid: str = "") -> T | None:
-        """Return the object; with `uid`, only an object with that UID, even if the cache is stale."""
+        """Return the object with this name, or None; with `uid`, an object with a different UID does not count."""
         found = self.store.get(f"{namespace}/{name}" if namespace else name)
         if found is None or uid not in {"", found.metadata.uid}:
             found = self.live(name, namespace)
@@ -75,7 +75,7 @@ class Cached(Generic[T]):
 
 
 class QueueLookup(Cached[Queue]):
-    """Implementation of `QueueTreeView` by a cache of all queues, indexed by parent."""
+    """Implementation of `QueueTreeView` with a cache of all queues, indexed by their parents."""
 
     def __init__(self, client: Client) -> None:
         super().__init__(client, QUEUES, store=ObjectStore[Queue]({"parent": parent_names}))
@@ -83,20 +83,20 @@ class QueueLookup(Cached[Queue]):
     def children(self, name: str) -> list[str]:
         """Return the names of the cached child queues.
 
-        The cache may lack a queue that is being created, but such a queue is not in use yet.
+        The cache may lack a new queue, but a new queue is not in use yet.
         """
         return sorted(queue.metadata.name for queue in self.store.by_index("parent", name))
 
     def names(self) -> list[str]:
-        """Return the open leaf queues, without the root."""
+        """Return the names of the open leaf queues, without the root."""
         known = (queue.metadata.name for queue in self.store.list() if queue.open)
         return sorted(name for name in known if name != names.ROOT_QUEUE and not self.children(name))
 
 
 class OwnerLookup:
-    """Implementation of `Owners` by caches of workloads with a framework label, and by reads from the API server.
+    """Implementation of `Owners` with caches of workloads that have a framework label, and reads from the API server.
 
-    An owner whose label is only on its template is read at most once per second, however many pods it creates.
+    An owner with the label only in its pod template is read at most once per second, however many pods it creates.
     """
 
     def __init__(self, client: Client, monotonic_s: Callable[[], float] = time.monotonic) -> None:
@@ -106,15 +106,15 @@ class OwnerLookup:
         self._recent = TTLCache[tuple[Resource[Any], str, str], bytes, float](
             _MOST_RECENT_BYTES, _RECENT_S, monotonic_s, len
         )
-        """Owners by kind, namespace and UID: a tenant can write any UID into a reference, and must not see other
-        tenants' owners.
+        """Recently read owners, by kind, namespace and UID. The namespace is part of the key, because a tenant can
+        write any UID into a reference and must not see owners of other tenants.
         """
 
     def find(self, source: Resource[Any], namespace: str, owner: OwnerReference) -> Object | None:
-        """Return the owner, from the API server if the cache lacks it or has another UID under its name.
+        """Return the owner, from the API server if the cached object is missing or has a different UID.
 
-        A cached owner that needs no pods (suspended, or scaled to 0) is also read again, because a new pod shows that
-        the cache is behind.
+        A cached owner that needs no pods (suspended, or scaled to 0) is also read again, because its new pod shows that
+        the cache is stale.
         """
         which = (source, namespace, owner.uid)
         with self._lock:
@@ -136,13 +136,13 @@ class OwnerLookup:
 
 
 class NamespaceLookup(Cached[Namespace]):
-    """Implementation of `Namespaces` by a cache of all namespaces."""
+    """Implementation of `Namespaces` with a cache of all namespaces."""
 
     def __init__(self, client: Client) -> None:
         super().__init__(client, NAMESPACES, store=ObjectStore[Namespace]())
 
     def metadata(self, name: str, *, with_queue: bool = False) -> ObjectMeta:
-        """Return the cached metadata, or the API server's if the cache lacks a queue label that must exist."""
+        """Return a namespace's metadata, from the API server if the cached metadata lacks an expected queue label."""
         found = self.get(name)
         if found and with_queue and names.QUEUE not in found.metadata.labels:
             found = self.live(name)
@@ -150,7 +150,7 @@ class NamespaceLookup(Cached[Namespace]):
 
 
 class RuntimeLookup:
-    """Implementation of `TrainingRuntimes` by caches of both kinds, namespaced and cluster-wide."""
+    """Implementation of `TrainingRuntimes` with caches of TrainingRuntimes and ClusterTrainingRuntimes."""
 
     def __init__(self, client: Client) -> None:
         self.namespaced = Cached(client, TRAINING_RUNTIMES)

@@ -1,4 +1,4 @@
-"""CEL match conditions for the objects that the API server sends, in addition to selectors. Pure.
+"""CEL match conditions of the webhook configurations, which select objects in addition to label selectors. Pure.
 
 Expressions are built from names of labels and annotations. Each condition consists of a name, which the API server
 shows in errors, and an expression over the object.
@@ -25,16 +25,16 @@ _OF_A_JOB: Final = (
     f"has({_OWNERS}) && {_OWNERS}.exists(owner, has(owner.controller) && owner.controller && "
     f"owner.kind == '{JOBS.kind}' && owner.apiVersion.startsWith('{JOBS.group}/'))"
 )
-"""CEL expression that is true if the object's controller is a Volcano Job; other owner references do not count."""
+"""CEL expression that is true if a Volcano Job is the controller of the object, and not just another owner."""
 
 
 def quoted(text: str) -> str:
-    """Return a CEL string literal, with the escapes of JSON, except for characters beyond Unicode's first plane."""
+    """Return a CEL string literal. It has the escapes of JSON, but no surrogate pairs, which CEL does not know."""
     return json.dumps(text, ensure_ascii=False)
 
 
 def annotated(key: str, value: str) -> str:
-    """Return an expression that holds if the object has this annotation with this value."""
+    """Return an expression that is true if the object has this annotation with this value."""
     name = quoted(key)
     return f"(has({_ANNOTATIONS}) && {name} in {_ANNOTATIONS} && {_ANNOTATIONS}[{name}] == {quoted(value)})"
 
@@ -47,7 +47,7 @@ def _any_annotation(keys: Iterable[str]) -> str:
 def in_a_group(groups: Sequence[ResourceGroup]) -> str:
     """Return an expression that is true for pods of a resource group, except pods of Volcano Jobs.
 
-    A Volcano Job has recorded the group's settings for its pods at admission.
+    Pods of a Volcano Job are excluded, because the Job has recorded the group's settings for its pods at admission.
     """
     namespaces = sorted({namespace for group in groups for namespace in group.namespaces})
     taken = [f"request.namespace in [{', '.join(map(quoted, namespaces))}]"] if namespaces else []
@@ -65,14 +65,14 @@ def of_grouped(groups: Sequence[ResourceGroup]) -> Conditions:
 
 
 def of_native(groups: Sequence[ResourceGroup]) -> Conditions:
-    """Return the conditions for members of native PodGroups with Muster's scheduler that no other condition selects."""
+    """Return the conditions for pods in native PodGroups with Muster's scheduler that no other entry selects."""
     return (("asks-for-muster", IN_A_NATIVE_GROUP), _NO_GATE, *_of_no(groups))
 
 
 def of_namespaced(groups: Sequence[ResourceGroup]) -> Conditions:
-    """Return the conditions for pods that are only sent because of their namespace.
+    """Return the conditions for pods that are sent only because of their namespace.
 
-    Pods that need no placement are excluded.
+    Pods that are placed without Muster are excluded.
     """
     return (*_NEEDS_A_PLACE, _NO_GATE, ("is-in-no-native-group", f"!({IN_A_NATIVE_GROUP})"), *_of_no(groups))
 
@@ -91,7 +91,7 @@ def _labelled(metadata: str) -> str:
 _LABELLED: Final = _labelled("object.metadata")
 _SHARES_GPUS: Final = _any_annotation(names.GPU_SHARE_KEYS)
 ANNOTATED_REQUEST: Final = f"{annotated(names.QUEUE_ALLOCATION_GATE, 'true')} || {_SHARES_GPUS}"
-"""True if the pod has the annotation for a gate, or for a part of a GPU."""
+"""CEL expression that is true if an annotation of the pod requests a gate or a part of a GPU."""
 _NO_GATE: Final = ("asks-for-nothing-itself", f"!({ANNOTATED_REQUEST})")
 _TIED: Final = f"owner, owner.kind in {list(TIED_OWNERS)}"
 _SCHEDULER: Final = "object.spec.schedulerName"
@@ -101,8 +101,8 @@ IN_A_NATIVE_GROUP: Final = (
     "has(object.spec.schedulingGroup) && has(object.spec.schedulerName) && "
     f"({_SCHEDULER} in {sorted(names.SCHEDULERS)} || {_OF_A_POOL})"
 )
-"""True if the pod is in a native PodGroup and names a Muster scheduler. API servers before Kubernetes 1.36 have no
-field for native PodGroups."""
+"""CEL expression that is true if the pod is in a native PodGroup and names a Muster scheduler. In API servers before
+Kubernetes 1.36, pods have no field for a native PodGroup."""
 # A selector leaves out pods of namespaces without a queue.
 _NEEDS_A_PLACE: Final = (
     ("has-no-node", "!has(object.spec.nodeName) || object.spec.nodeName == ''"),
@@ -114,7 +114,7 @@ _NEEDS_A_PLACE: Final = (
 def workload_labelled(kind: WorkloadKind) -> str:
     """Return an expression that is true if a workload opts in or out by its own label.
 
-    For kinds that use their namespace's queue, labels of the pod templates are checked too.
+    For kinds of workloads that can get their namespace's queue, labels in the pod templates count too.
     """
     templates = [f"object.{'.'.join(path)}.metadata" for path in kind.templates if kind.admission.own_queue]
     return " || ".join([_LABELLED, *(f"(has({each}) && {_labelled(each)})" for each in templates)])
@@ -126,7 +126,7 @@ _MUSTERS: Final = "key.startsWith('muster.') || key.startsWith('muster/')"
 def _has_muster_label(metadata: str) -> str:
     """Return an expression that is true if this metadata has any label of Muster's domain or of a similar domain.
 
-    Unknown labels, and labels written as annotations, cause warnings.
+    Labels of similar domains, and labels that were written as annotations, are included, because they cause warnings.
     """
     labels = f"(has({metadata}.labels) && {metadata}.labels.exists(key, {_MUSTERS}))"
     misplaced = " || ".join(f"'{key}' in {metadata}.annotations" for key in (names.QUEUE, names.FRAMEWORK))
@@ -158,11 +158,11 @@ RELABELLED: Final = (
     ("asks-for-muster", _has_muster_label("object.metadata")),
     ("labels-change", f"request.operation == 'CREATE' || {_OTHER_LABELS}"),
 )
-"""Conditions for namespaces with a label of Muster that are new, or whose labels have changed."""
+"""Conditions for namespaces with a Muster label that are new or have changed labels."""
 
 
 def template_labelled(kind: WorkloadKind) -> str:
-    """Return an expression that holds if a pod template of the workload has any label of Muster's domain."""
+    """Return an expression that is true if a pod template of the workload has any label of Muster's domain."""
     return " || ".join(map(_template_has_muster_label, kind.templates))
 
 
@@ -175,18 +175,18 @@ OF_NO_CONTROLLER: Final = (
         f"!{_USER}.startsWith('{ACCOUNT}' + request.namespace + ':')))"
     ),
 )
-"""Condition for objects whose creator is the sender of the request, by the rule of `senders.is_controller`. Controllers
-create objects for another user."""
+"""Condition for objects whose creator is the sender of the request, by the rule of `senders.is_controller`. Objects
+from controllers are excluded, because a controller creates objects for another user."""
 
 
 def validated(kind: WorkloadKind) -> Conditions:
-    """Return the conditions for workloads to check: a Muster label, possibly in a template, and a relevant change."""
+    """Return the conditions for validated workloads: a Muster label, possibly in a template, and a relevant change."""
     labelled = " || ".join([_has_muster_label("object.metadata"), *map(_template_has_muster_label, kind.templates)])
     return (("asks-for-muster", labelled), ("changes-what-muster-reads", _CHANGED))
 
 
 REQUESTS_A_GATE: Final = (("asks-for-muster", ANNOTATED_REQUEST),)
-"""Condition for pods that request a gate, or a part of a GPU, by an annotation."""
+"""Condition for pods with an annotation that requests a gate or a part of a GPU."""
 _TOPOLOGY: Final = " || ".join(
     f"key.startsWith('{prefix}')"
     for prefix in (names.TOPOLOGY, names.KUEUE_REQUIRED.removesuffix("required-topology"), names.KAI_TOPOLOGY)
@@ -220,8 +220,8 @@ NEEDS_A_CHECK: Final = (
         f"{_HAS_A_BUDGET} || {_HAS_TOPOLOGY} || {_OF_FAULTS} || {_SHARES_GPUS} || {_VOLCANO_GPUS} || {_NAMES_MANY}",
     ),
 )
-"""Conditions for pods of Muster's schedulers that need a check: with a disruption budget, a topology, a rule for
-node faults, a part of a GPU, or unusually many resources."""
+"""Conditions for pods of Muster's schedulers that need a check. These pods have a disruption budget, a topology, a rule
+for node faults, a part of a GPU, or unusually many resources."""
 _QUEUE: Final = "(has({0}.spec) && has({0}.spec.queue) ? {0}.spec.queue : '')"
 _POOL: Final = (
     f"(has({{0}}.metadata.labels) && '{names.NODE_POOL}' in {{0}}.metadata.labels ? "
@@ -246,13 +246,13 @@ CHANGED: Final = (
         " || ".join(f"{each.format('object')} != {each.format('oldObject')}" for each in (_QUEUE, _CLASS)),
     ),
 )
-"""Condition for PodGroups that get another queue or PriorityClass; admission then records the user who made the
-change."""
+"""Condition for updates of a PodGroup's queue or PriorityClass, for which admission records the user."""
 
 _REPLICAS: Final = ("object.spec.replicas", "oldObject.spec.replicas")
 _SOME: Final = " && ".join(f"has({each}) && {each} > 0" for each in _REPLICAS)
 SCALED: Final = (("keeps-pods-and-not-as-many", f"{_SOME} && {' != '.join(_REPLICAS)}"),)
-"""Condition for Scales that may change the size of a framework's workload; Scales have no labels for a selector."""
+"""Condition for Scales that may change the size of a workload with a framework; a selector is not possible, because a
+Scale has no labels."""
 
 
 def enters_a_queue(namespace: str) -> Conditions:
@@ -269,6 +269,5 @@ def enters_a_queue(namespace: str) -> Conditions:
 
 
 OF_NO_JOB: Final = (("is-no-volcano-jobs", f"!({_OF_A_JOB})"),)
-"""Condition for PodGroups whose queue admission may set: all but the PodGroups of Volcano Jobs.
-
-The PodGroup of a Volcano Job is created in the queue where the Job was admitted."""
+"""Condition for PodGroups that are not controlled by a Volcano Job, whose queue admission may set. The PodGroup of a
+Volcano Job is created in the queue that admitted the Job."""

@@ -1,7 +1,7 @@
-"""The configuration of admission: resource groups, in the YAML format of Volcano's admission. Only `load` does I/O.
+"""The configuration of admission: resource groups, in the YAML format of Volcano's admission.
 
-A *resource group* restricts pods, selected by namespace or annotation, to some of the nodes, through node labels,
-tolerations, affinity or a scheduler.
+Only the function `load` does I/O. A *resource group* restricts pods, selected by namespace or annotation, to some of
+the nodes, through node labels, tolerations, affinity or a scheduler.
 """
 
 import re
@@ -22,7 +22,7 @@ from webhook.objects.names import is_subdomain
 from webhook.review import without_nulls
 
 GROUP_ANNOTATION: Final = "volcano.sh/resource-group"
-"""Annotation of pods with the name of their group; used for groups without `object`."""
+"""Annotation by which a pod selects a resource group, if the group has no field `object`."""
 UNTOUCHED_NAMESPACES: Final = ("kube-system", "kube-node-lease", names.SYSTEM_NAMESPACE)
 """Namespaces whose objects are never sent to the webhook."""
 _KEYS: Final = ("namespace", "annotation")
@@ -30,7 +30,7 @@ _LIST: Final = "resourceGroups"
 
 
 class ResourceGroup(msgspec.Struct, frozen=True, kw_only=True):
-    """A group of pods, selected by namespaces or annotations, and the settings that are written into these pods."""
+    """A group of pods, selected by namespaces or annotations, and the settings that are written into the pods."""
 
     name: str
     namespaces: tuple[str, ...] = ()
@@ -44,7 +44,7 @@ class ResourceGroup(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def settings(self) -> PodSettings:
-        """The settings that the group's pods get."""
+        """The settings that are written into the group's pods."""
         return PodSettings(
             node_selector=self.labels,
             tolerations=list(self.tolerations),
@@ -58,14 +58,14 @@ class ResourceGroup(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _PodSelection(msgspec.Struct, forbid_unknown_fields=True):
-    """The pods of a group; `value` lists namespaces, or annotations as `key: value`."""
+    """The selection of a group's pods; `value` lists namespaces, or annotations as `key: value`."""
 
     key: str
     value: list[str]
 
 
 class _WrittenGroup(msgspec.Struct, forbid_unknown_fields=True, rename="camel", kw_only=True):
-    """A group as written in the file, from which a `ResourceGroup` is built."""
+    """A resource group as written in the file, from which a `ResourceGroup` is built."""
 
     resource_group: str
     object: _PodSelection | None = None
@@ -73,7 +73,7 @@ class _WrittenGroup(msgspec.Struct, forbid_unknown_fields=True, rename="camel", 
     tolerations: list[Toleration] = []
     labels: dict[str, str] = {}
     affinity: Any = None
-    """The affinity of the pods, as a mapping or as text that contains one."""
+    """The affinity of the pods: a mapping, or text in JSON or YAML that contains a mapping."""
 
 
 class _GroupsFile(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
@@ -81,7 +81,7 @@ class _GroupsFile(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
 
 
 def load(path: Path) -> tuple[ResourceGroup, ...]:
-    """Read the resource groups in a file; a ValueError names the file and all errors in it."""
+    """Read the resource groups in a file; raise ValueError with the file's name and all errors in the file."""
     try:
         return parse(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -89,7 +89,7 @@ def load(path: Path) -> tuple[ResourceGroup, ...]:
 
 
 def parse(text: str) -> tuple[ResourceGroup, ...]:
-    """Read the resource groups in YAML text, which may be empty; a ValueError names all errors and their paths."""
+    """Read the resource groups in YAML text, which may be empty; raise ValueError with all errors and their paths."""
     try:
         document = _read_yaml(text)
     except ValueError as error:
@@ -116,9 +116,9 @@ def parse(text: str) -> tuple[ResourceGroup, ...]:
 
 
 def _read_yaml(text: str) -> Any:
-    """Return the content of YAML, with empty as an empty mapping.
+    """Return the content of a YAML document; an empty document counts as an empty mapping.
 
-    Raise a ValueError that explains in one line why the content cannot be read.
+    Raise ValueError, with a message of one line, if the content cannot be read.
     """
     try:
         return without_nulls(yaml.safe_load(text) or {})
@@ -150,7 +150,7 @@ def _name_errors(group: Mapping[Any, Any], path: str, seen: dict[str, int], inde
 
 
 def _resolved(group: _WrittenGroup, path: str, errors: list[FieldError]) -> ResourceGroup:
-    """Convert a group from the file into a `ResourceGroup`; append its errors to `errors`."""
+    """Convert a group from the file into a `ResourceGroup`; append errors in the group to `errors`."""
     namespaces, annotations = _members(group, f"{path}.object", errors)
     affinity = _affinity(group.affinity, f"{path}.affinity", errors)
     for index, toleration in enumerate(group.tolerations):
@@ -196,7 +196,7 @@ def _members(
 
 
 def _pairs(values: Sequence[str], path: str, errors: list[FieldError]) -> Iterator[tuple[str, str]]:
-    """Yield annotations from texts like `key: value`; values that look like a boolean or a number stay text."""
+    """Yield annotations from strings like `key: value`; values that look like a boolean or a number stay strings."""
     for index, text in enumerate(values):
         try:
             pair = yaml.load(text, yaml.BaseLoader)  # noqa: S506 - it makes nothing but texts, lists and mappings
@@ -210,7 +210,7 @@ def _pairs(values: Sequence[str], path: str, errors: list[FieldError]) -> Iterat
 
 
 def _affinity(written: Any, path: str, errors: list[FieldError]) -> dict[str, Any]:
-    """Return the affinity, which may be given as text; empty if it is invalid."""
+    """Return the affinity of a group, parsed if it is text; empty if the affinity is invalid."""
     found = written or {}
     if isinstance(written, str):
         try:

@@ -1,7 +1,8 @@
-"""Look-ups of handlers: the objects that decisions depend on, in addition to the reviewed one.
+"""Protocols of look-ups, by which handlers read objects other than the reviewed object.
 
-A failed look-up raises APIError, and the object is refused unless its handler has a reason to admit it: handlers never
-guess. `caches.ClusterLookups` implements these protocols for a cluster, and `offline.lookups` for documents.
+A failed look-up raises APIError. The reviewed object is then refused, unless its handler does not depend on the
+look-up. `caches.ClusterLookups` implements the protocols for a cluster, and `offline.lookups` implements them for given
+manifests.
 """
 
 from collections.abc import Callable, Mapping
@@ -39,16 +40,16 @@ class QueueTreeView(Protocol):
         """
 
     def children(self, name: str) -> list[str]:
-        """Return the names of the child queues."""
+        """Return the names of the queue's children."""
 
     def names(self) -> list[str]:
-        """Return the names of all queues that can take jobs, for messages."""
+        """Return the names of all queues that accept jobs, for messages."""
 
 
 class NamespaceQueues:
-    """`QueueTreeView` for one namespace, which may not use every queue.
+    """A `QueueTreeView` that lists only the queues which one namespace is allowed to use.
 
-    The namespace's labels are read on first use.
+    The namespace's labels are read when they are first needed.
     """
 
     def __init__(self, queues: QueueTreeView, namespaces: "Namespaces", namespace: str) -> None:
@@ -61,7 +62,7 @@ class NamespaceQueues:
         self.children = queues.children
 
     def names(self) -> list[str]:
-        """Return the names of the queues that can take jobs of the namespace, for messages."""
+        """Return the names of the queues that accept jobs from the namespace, for messages."""
         return [name for name in self._queues.names() if self.barrier(name) is None]
 
     @property
@@ -72,27 +73,28 @@ class NamespaceQueues:
         return self._labels
 
     def barrier(self, name: str) -> NamespaceObstacle | None:
-        """Return the reason why the namespace may not use a queue, or None if it may use the queue.
+        """Return the reason why the namespace is not allowed to use a queue, or None if it is allowed.
 
         Raise APIError if the look-up fails.
         """
         return barrier(name, self._namespace, self.namespace_labels, self._queues.get)
 
     def refusal(self, path: str, name: str) -> list[FieldError]:
-        """Refuse a queue that the namespace may not use, and list the usable queues."""
+        """Return an error, with the usable queues, if the namespace is not allowed to use this queue."""
         found = self.barrier(name)
         if found is None:
             return []
         usable = ", ".join(self.names()) or "none yet"
-        message = f"namespace {self._namespace} may not use queue {name!r}: {found}; usable queues are: {usable}"
+        what = f"namespace {self._namespace} is not allowed to use queue {name!r}: {found}"
+        message = f"{what}; usable queues are: {usable}"
         return [FieldError(path, message, name, "Forbidden")]
 
 
 class Owners(Protocol):
-    """Look-up of the owners of pods; the owner determines how many ranks a gang has."""
+    """Look-up of the owners of pods; the owner of a pod determines how many ranks its gang has."""
 
     def find(self, source: Resource[Any], namespace: str, owner: OwnerReference) -> Object | None:
-        """Return the owner with the UID of the reference, or None if it was deleted.
+        """Return the owner with the UID in the reference, or None if the owner was deleted.
 
         Raise APIError if the look-up fails.
         """
@@ -102,10 +104,9 @@ class Namespaces(Protocol):
     """Look-up of the cluster's namespaces."""
 
     def metadata(self, name: str, *, with_queue: bool = False) -> ObjectMeta:
-        """Return a namespace's metadata, empty if it was deleted.
+        """Return the metadata of a namespace; empty if the namespace was deleted.
 
-        With `with_queue`, the caller knows that the namespace has a queue label, so a cached namespace without the
-        label is stale.
+        With `with_queue`, the namespace must have a queue label, so a cached namespace without the label is stale.
         """
 
 
@@ -118,7 +119,7 @@ class TrainingRuntimes(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Lookups:
-    """All look-ups for handlers."""
+    """All look-ups that handlers can use."""
 
     queues: QueueTreeView
     owners: Owners
@@ -133,9 +134,9 @@ class Lookups:
     claims: Callable[[str], Claims] = lambda _namespace: no_claims
     """Function that returns the device requests of claims in a namespace."""
     placements: Callable[[str, str], Placement | None] | None = None
-    """Function that reads a placement by name and namespace from the API server; None without an API server."""
+    """Function that reads a Placement from the API server, by name and namespace; None without an API server."""
     native_groups: Callable[[], bool] | None = None
-    """True while gangs are published as Kubernetes' own PodGroups; None if they are never published."""
+    """Function that returns True while gangs are published as native PodGroups; None if gangs are never published."""
 
     def queues_for(self, namespace: str) -> NamespaceQueues:
         """Return a view of the queues for this namespace."""
@@ -143,19 +144,16 @@ class Lookups:
 
 
 def controller_of(meta: ObjectMeta, namespace: str, owners: Owners) -> Object | None:
-    """Return the controller of a pod, or None if the pod has none or it was deleted.
+    """Return the controller of a pod, or None if the pod has no controller or the controller was deleted.
 
-    Raise OwnerError if pods of such a controller have no ranks.
+    Raise OwnerError if pods of this kind of controller have no ranks.
     """
     source, reference = source_of(meta), meta.controller
     return owners.find(source, namespace, reference) if source and reference else None
 
 
 def known_controller(meta: ObjectMeta, namespace: str, owners: Owners) -> Object | None:
-    """Return the controller of a pod.
-
-    Return None if it cannot be read, or if its pods have no ranks.
-    """
+    """Return the controller of a pod. Return None if the controller cannot be read, or if its pods have no ranks."""
     with suppress(APIError, OwnerError):
         return controller_of(meta, namespace, owners)
     return None

@@ -1,6 +1,6 @@
-"""JSON patches (RFC 6902) of unvalidated JSON, built operation by operation.
+"""JSON patches (RFC 6902) for unvalidated JSON, built operation by operation.
 
-Building a patch is hundreds of times cheaper than comparing documents.
+Building a patch from operations is hundreds of times cheaper than comparing two documents.
 """
 
 from collections.abc import Mapping
@@ -36,8 +36,8 @@ def _step(part: Part) -> str:
 class Patch:
     """Operations on one document, each with a reason.
 
-    The document itself is not changed, and missing parents are added. Nothing is added below a value of the wrong type,
-    because the API server could not apply such an operation, and its error would not help.
+    The document itself is not changed. Operations for missing parents are added automatically. No operation is added
+    below a value of the wrong type. The API server could not apply it, and its error message would not help.
     """
 
     def __init__(self, document: Mapping[str, Any]) -> None:

@@ -1,11 +1,11 @@
 """The webhook configurations: which objects the API server sends to which route.
 
 The API server only sends objects that opt in to Muster. The webhook fails closed: while it does not respond, the API
-server refuses the objects that it would have sent, except namespaces, for which there are only warnings. The tables
-below therefore determine the effect of an outage, and each entry selects as few objects as possible. An entry selects
-objects by label selectors where possible, otherwise by CEL conditions (`conditions`). No entry selects objects in the
-namespaces that a cluster needs to start. Entries that change pods do not overlap, because an object that matches two
-entries is sent twice.
+server refuses all objects that match an entry. Entries that only cause warnings, as for namespaces, are exceptions. The
+tables in this module therefore determine the effect of an outage, and each entry selects as few objects as possible. An
+entry selects objects by label selectors where possible, otherwise by CEL conditions (`conditions`). No entry selects
+objects in the namespaces that a cluster needs to start. Entries that change pods do not overlap, because an object that
+matches two entries is sent twice.
 """
 
 from base64 import b64encode
@@ -35,8 +35,8 @@ from webhook.validate.workload import VALIDATED
 NAME = names.WEBHOOKS
 TIMEOUT_S = 10
 SHORT_TIMEOUT_S = 2
-"""Timeout of reviews that only warn or that autoscalers wait for. If the webhook does not respond in time, the request
-succeeds."""
+"""Timeout, in seconds, of reviews that cause only warnings, or for which an autoscaler waits. If the webhook does not
+respond in time, the request succeeds."""
 _CHANGES = ("CREATE", "UPDATE")
 
 Expression = dict[str, Any]
@@ -67,17 +67,17 @@ class _Webhook(NamedTuple):
     namespace: tuple[Expression, ...] = ()
     conditions: Conditions = ()
     refuses: bool = True
-    """False if requests succeed while the webhook is down, because it only warns, or also receives objects unrelated to
-    Muster."""
+    """False if requests succeed while the webhook is down. This is the case for reviews that cause only warnings, or
+    that include objects unrelated to Muster."""
 
 
 def _name(resource: Resource[Any]) -> str:
-    """Return the name of the only webhook for a kind in a configuration, e.g. `jobs.batch`."""
+    """Return the name of the webhook for a kind that has a single webhook in a configuration, e.g. `jobs.batch`."""
     return f"{resource.plural}.{resource.group.partition('.')[0] or 'core'}"
 
 
 def _trainer(verb: str, resource: Resource[Any], *expressions: Expression) -> _Webhook:
-    """Return the entry for a Kubeflow Trainer kind, at the same path as Trainer's own webhook."""
+    """Return the entry for a Kubeflow Trainer kind; its path is the same as for Trainer's own webhook."""
     route = f"/{verb}-trainer-kubeflow-org-v1alpha1-{resource.kind.lower()}"
     return _Webhook(resource.plural, route, resource, _CHANGES, expressions)
 
@@ -93,8 +93,8 @@ _UNLABELLED = (_lacks(names.QUEUE), _lacks(names.FRAMEWORK), _MANAGED, _UNSEEN)
 def _labelled(kind: WorkloadKind) -> Iterator[_Webhook]:
     """Yield the entries for a kind whose labels are copied to its pods.
 
-    The first entry selects by the object's own labels. Other objects are selected by labels of the namespace for some
-    kinds; for other kinds, admission only records their creator.
+    The first entry selects by the object's own labels. For some kinds, the second entry selects by labels of the
+    namespace. For the other kinds, further entries only record the creator of objects.
     """
     name, route, labelled = _name(kind.resource), "/mutate/workload", conditions.workload_labelled(kind)
     yield _Webhook(name, route, kind.resource, conditions=(("asks-for-muster", labelled),))
@@ -106,11 +106,11 @@ def _labelled(kind: WorkloadKind) -> Iterator[_Webhook]:
 
 
 def _signed(kind: WorkloadKind, silent: Conditions = ()) -> Iterator[_Webhook]:
-    """Yield the entries of a kind of which admission only records the creator.
+    """Yield the entries for a kind of workload whose creator is recorded, without other changes.
 
-    One entry selects objects by labels in their pod templates, another entry by their namespace. The creator is needed
-    because the pods of such a workload are charged to a queue, which may have a limit per user. Kinds with one pod per
-    node (DaemonSets) have no entry by namespace, because their pods do not get the namespace's queue.
+    One entry selects objects by labels in their pod templates; another entry selects by labels of their namespace. The
+    creator is needed because the pods of such a workload are charged to a queue, which may have a limit per user. Kinds
+    with one pod per node (DaemonSets) have no entry by namespace, because their pods do not get the namespace's queue.
     """
     name, templates = _name(kind.resource), conditions.template_labelled(kind)
     by_user = (*silent, conditions.OF_NO_CONTROLLER)
@@ -170,8 +170,8 @@ def _validating(namespace: str) -> list[_Webhook]:
 def _mutating(groups: Sequence[ResourceGroup]) -> list[_Webhook]:
     """Return the webhooks that change objects.
 
-    The webhook that selects by namespace is last: it adds the label by which the first webhook selects, so pods would
-    be sent twice if it were earlier.
+    The entry that selects by namespace is last. It adds the label by which another entry selects, so in an earlier
+    position it would cause pods to be sent twice.
     """
     grouped, namespaced = conditions.of_grouped(groups), conditions.of_namespaced(groups)
     by_group = _Webhook("grouped-pods", "/mutate/pod", PODS, object=_UNLABELLED, conditions=grouped)
@@ -183,7 +183,7 @@ def _mutating(groups: Sequence[ResourceGroup]) -> list[_Webhook]:
 
 
 def routes_of(group: str, plural: str) -> list[str]:
-    """Return the paths to which the API server sends new objects of a kind, each once; mutating paths come first."""
+    """Return the distinct paths to which the API server sends new objects of a kind; mutating paths come first."""
     entries = [entry for entry in (*_MUTATING, *_validating("")) if "CREATE" in entry.operations]
     matching = [entry.route for entry in entries if (entry.resource.group, entry.resource.plural) == (group, plural)]
     return list(dict.fromkeys(matching))
@@ -198,8 +198,8 @@ def configurations(
 ) -> list[dict[str, Any]]:
     """Return both webhook configurations, for a webhook at `url` or behind `service` (namespace, name).
 
-    `ca_bundle` is the PEM of the webhook's authority, and `groups` are its resource groups. Muster's service accounts
-    are in the Service's namespace.
+    `ca_bundle` contains the certificate authority (PEM) of the webhook, and `groups` are its resource groups. Muster's
+    service accounts are in the Service's namespace.
     """
     if (url is None) == (service is None):
         raise ValueError("give either url or service (namespace, name)")
@@ -227,7 +227,7 @@ def configurations(
 
 
 def _alike(entries: Sequence[_Webhook]) -> list[list[_Webhook]]:
-    """Group the entries that differ only in name and kind, so that the API server evaluates each group once."""
+    """Group entries that differ only in name and kind; the API server evaluates each group once."""
     groups: list[list[_Webhook]] = []
     for entry in entries:
         group = next(

@@ -1,11 +1,11 @@
-"""The envelope: decoding AdmissionReviews and encoding verdicts.
+"""The envelope of reviews: decoding AdmissionReviews and encoding verdicts.
 
-A body that is not a review is a `BadReviewError`, to which the API server applies the failure policy (Fail). If a
-handler fails, the response is `allowed: false`: the webhook fails closed, and the cause is in its log, not in the
-response.
+A body that is not an AdmissionReview causes a `BadReviewError`, to which the API server applies the failure policy
+(Fail). If a handler fails, the response is `allowed: false`, because the webhook fails closed. The log, not the
+response, contains the cause.
 
-The URL of a review sets its timeout. A later response is useless, because the client has already received an error, and
-look-ups for it would only delay the next review.
+The URL of a review contains the timeout. A response after the timeout is useless, because the client has already
+received an error. Further look-ups would only delay the next review.
 """
 
 import re
@@ -30,24 +30,25 @@ T = TypeVar("T")
 K = TypeVar("K", bound="_HasSpec")
 
 MAX_BODY_BYTES = 5 * 1024 * 1024
-"""The API server accepts objects of 3 MiB and stores 1.5 MiB, and the review of an update contains both versions. With
-a lower limit, clients could neither change nor delete the largest objects.
+"""Maximum size of a request's body, in bytes. The API server accepts objects of 3 MiB and stores 1.5 MiB, and the
+review of an update contains both versions. With a lower limit, clients could neither change nor delete the largest
+objects.
 """
 CONTENT_TYPE = "application/json"
 UNREADABLE = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
-"""Errors that decoding a request's bytes may raise."""
+"""Errors that can occur while the body of a request is decoded."""
 API_VERSION = "admission.k8s.io/v1"
 DEFAULT_S = 10.0
 LOOKUP_S = 4.0
-"""Maximum time for one look-up; a review may need two."""
+"""Maximum time for one look-up, in seconds; a review may need two look-ups."""
 MARGIN_S = 0.5
-"""Time that is reserved for the response itself."""
+"""Time, in seconds, that remains reserved for the response."""
 _MOST_CHARS = 32_768
 """Maximum length of the errors in a response."""
 MOST_WARNINGS = 100
 """Maximum number of warnings in a response; further warnings are not computed."""
 _MOST_OF_A_WARNING = 1_000
-"""Maximum length of a warning. The API server forwards 4,096 bytes of warnings in total."""
+"""Maximum length of a warning, in characters. The API server forwards at most 4,096 bytes of warnings in total."""
 _UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0}
 _TIMEOUT = re.compile(r"(?:^|&)timeout=([0-9]+)(ms|s|m)(?:&|$)", re.ASCII)
 _end: ContextVar[float] = ContextVar("end of the review")
@@ -64,7 +65,8 @@ _REVIEW = msgspec.json.Decoder(admission.AdmissionReview)
 class ReviewVerdict:
     """The decision of a handler.
 
-    Errors refuse the object, a patch changes it, and warnings are shown to the user in both cases.
+    An object with errors is refused; otherwise, the patch is applied to the object. Warnings are shown to the user in
+    both cases.
     """
 
     errors: Sequence[FieldError] = ()
@@ -73,7 +75,7 @@ class ReviewVerdict:
     reasons: Sequence[Why] = ()
     """The reason for each operation of the patch, in the same order."""
     refusal: HTTPStatus = HTTPStatus.UNPROCESSABLE_ENTITY
-    """The status code of a refusal; clients of Kubeflow Trainer expect FORBIDDEN from a webhook."""
+    """The HTTP status code of a refusal; clients of Kubeflow Trainer expect FORBIDDEN from its webhook."""
 
     @classmethod
     def admitted_with(cls, patch: Patch, warnings: Sequence[str] = ()) -> Self:
@@ -82,7 +84,7 @@ class ReviewVerdict:
 
     @classmethod
     def found(cls, findings: Findings) -> Self:
-        """Return a verdict that refuses the object if there are errors, and shows the warnings in any case."""
+        """Return a verdict that refuses the object if errors were found, and shows the warnings in any case."""
         return cls(errors=findings.errors, warnings=findings.warnings)
 
     @property
@@ -95,7 +97,7 @@ Handler = Callable[[admission.AdmissionRequest], ReviewVerdict]
 
 
 class BadReviewError(Exception):
-    """The body is not a valid AdmissionReview; the message explains why."""
+    """Error for a body that is not a valid AdmissionReview; the message explains why."""
 
 
 class _HasSpec(Protocol):
@@ -106,11 +108,11 @@ class _HasSpec(Protocol):
 
 
 class MalformedError(Exception):
-    """The object in the review is malformed; the message names the field."""
+    """Error for a malformed object in a review; the message names the field."""
 
 
 def read(body: bytes) -> admission.AdmissionRequest:
-    """Return the request in a review; raises `BadReviewError`."""
+    """Return the request in a review; raise `BadReviewError` if the body is not a review."""
     try:
         review = _REVIEW.decode(body)
     except UNREADABLE as error:
@@ -140,10 +142,10 @@ def reviewer_of(kind: type[K], check: Callable[[K], Findings]) -> Handler:
 
 
 def decode(raw: msgspec.Raw, kind: type[T]) -> T:
-    """Return the object of a review as a `kind`; raises `MalformedError`.
+    """Return the object of a review, decoded as a `kind`; raise `MalformedError` if it is malformed.
 
-    A null field counts as missing, as in the API server, which keeps `annotations: null` in a custom object that was
-    applied with an empty map.
+    A null field counts as missing. The API server keeps `annotations: null` in a custom object that was applied with an
+    empty map.
     """
     try:
         return decoder(kind).decode(raw)
@@ -166,7 +168,7 @@ def without_nulls(node: Any) -> Any:
 
 
 def generic(raw: msgspec.Raw) -> dict[str, Any]:
-    """Return the object of a review as plain JSON; raises `MalformedError` if it is not a JSON object."""
+    """Return the object of a review as JSON; raise `MalformedError` if it is not a JSON object."""
     return decode(raw, dict[str, Any])
 
 
@@ -183,7 +185,7 @@ def answer(request: admission.AdmissionRequest, verdict: ReviewVerdict) -> bytes
 
 
 def failure(request: admission.AdmissionRequest, code: HTTPStatus, message: str) -> bytes:
-    """Return a response that rejects the object because its handler could not decide about it."""
+    """Return a response that rejects an object because its handler has failed."""
     status = admission.ReviewStatus(message=message, reason=_REASONS.get(code, "InternalError"), code=code)
     return _encode(admission.AdmissionResponse(uid=request.uid, allowed=False, status=status))
 
@@ -191,7 +193,7 @@ def failure(request: admission.AdmissionRequest, code: HTTPStatus, message: str)
 def _refusal(request: admission.AdmissionRequest, verdict: ReviewVerdict) -> admission.ReviewStatus:
     """Return all errors, both as one message and as causes that clients can show per field.
 
-    Very many or very long errors are truncated to `_MOST_CHARS`, because users do not read megabytes.
+    The message is truncated to `_MOST_CHARS`, because an object can have very many or very long errors.
     """
     code = verdict.refusal
     shown, left = _shown(verdict.errors)
@@ -208,7 +210,7 @@ def _refusal(request: admission.AdmissionRequest, verdict: ReviewVerdict) -> adm
 
 
 def _shown(errors: Sequence[FieldError]) -> tuple[list[FieldError], int]:
-    """Return the errors to show, and the number of others; a single error that is too long is truncated."""
+    """Return the errors to show, and the number of omitted errors; a single error that is too long is truncated."""
     shown: list[FieldError] = []
     chars = 0
     for error in errors:
@@ -240,7 +242,7 @@ def deadline(query: str) -> Iterator[None]:
 
 
 def time_left(longest_s: float = LOOKUP_S) -> float:
-    """Return the timeout of a look-up, at most `longest_s`; raises Unreachable if no time is left."""
+    """Return the timeout of a look-up in seconds, at most `longest_s`; raise Unreachable if no time is left."""
     end = _end.get(None)
     left = longest_s if end is None else end - time.monotonic() - MARGIN_S
     if left <= 0:

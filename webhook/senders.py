@@ -1,9 +1,9 @@
-"""Senders of reviews: an API server with a client certificate, or any client of the port.
+"""Senders of reviews: API servers that present a client certificate, or any clients that can reach the port.
 
-Requests to the API server are counted by the sender's address and by the named user, because reviews of all users come
-from the API server's address. As a result, neither a sender nor a user can use up Muster's share of the API server or
-the time of other reviews. Without a certificate a review proves nothing, because any pod can forge its `userInfo`, so
-answers contain nothing that the sender may not know.
+Requests to the API server are counted for the sender's address and for the user in the review: the API server sends the
+reviews for all users. As a result, no sender and no user can use up Muster's rate limit, or delay other reviews.
+Without a client certificate, a review may be forged, because any pod can write a `userInfo`. The response to such a
+review contains no data that could be secret from the sender.
 """
 
 import threading
@@ -18,17 +18,18 @@ from muster.api.kubernetes.admission import AdmissionRequest, shared_name
 from muster.kube.errors import TooManyRequests
 
 RATE: Final = 200.0
-"""Maximum rate of requests to the API server that one sender may cause, per second; more would not help, because this
-many already occupy all threads of the webhook."""
+"""Maximum number of requests to the API server per second that one sender may cause. A higher limit would not help,
+because this many requests already occupy all threads of the webhook."""
 BURST: Final = 1000.0
-"""Maximum burst of requests after an idle time, enough for a hundred Jobs with many templates."""
+"""Maximum number of requests in a burst after an idle time; enough for a hundred Jobs with many templates."""
 RESERVE: Final = 500.0
-"""Part of an address's burst that only users with few recent requests may use; the share of each user refills
+"""Part of an address's burst that is reserved for users with few recent requests; the share of each user refills
 slowly."""
 USER_RATE: Final = 10.0
-"""Rate per second at which the share of a user refills; users below this rate count as users with few requests."""
+"""Number of requests per second by which the share of a user refills; a user below this rate counts as a user with few
+requests."""
 MOST_REMEMBERED: Final = 4096
-"""Maximum number of addresses and users whose requests are counted; the least recently seen one is dropped first."""
+"""Maximum number of addresses and users whose requests are counted; the least recently seen entry is dropped first."""
 
 _LONGEST: Final = 253
 ACCOUNT: Final = "system:serviceaccount:"
@@ -36,10 +37,10 @@ CONTROLLER_MANAGER: Final = "system:kube-controller-manager"
 
 
 class Senders:
-    """Rate limits of the senders of reviews, by address, and by user at an address. Thread-safe.
+    """Rate limits for the senders of reviews: one for each address, and one for each user at an address. Thread-safe.
 
-    Senders may cause a limited number of requests to the API server; their allowance grows again over time.
-    `certified` is true if each sender has presented a certificate.
+    Each sender may cause a limited number of requests to the API server; the limit refills over time. `certified` is
+    true if all senders must present a client certificate.
     """
 
     def __init__(self, monotonic_s: Callable[[], float] = time.monotonic, *, certified: bool = False) -> None:
@@ -47,12 +48,12 @@ class Senders:
         self._now_s = monotonic_s
         self._lock = threading.Lock()
         self._left: OrderedDict[tuple[str, ...], tuple[float, float]] = OrderedDict()
-        """The remaining requests of each address, and of each user at an address, with the time of the count; least
-        recent first."""
+        """Maps an address, or an address and a user, to the number of remaining requests and the time of the count;
+        least recent first."""
 
     @contextmanager
     def review(self, peer: str, request: AdmissionRequest) -> Iterator[None]:
-        """Charge the requests to the API server within the `with` block to the review's user at this address."""
+        """Count requests to the API server within the `with` block for this address and the review's user."""
         token = _reviewed.set((self, peer, charged(request)))
         try:
             yield
@@ -62,8 +63,8 @@ class Senders:
     def count_question(self, peer: str, user: str) -> None:
         """Count a request of this user at this address; raise TooManyRequests if the user has no request left.
 
-        The more requests a user has made, the more requests must remain: the last requests are reserved for users with
-        few requests.
+        The more requests a user has made, the more requests of the address must be left. The last requests are reserved
+        for users with few requests.
         """
         with self._lock:
             now_s = self._now_s()
@@ -81,7 +82,7 @@ class Senders:
             raise TooManyRequests(message, status=429, reason="TooManyRequests", where="review")
 
     def _refilled(self, key: tuple[str, ...], most: float, rate: float, now_s: float) -> float:
-        """Return the number of requests that this key may still make now, and remove its entry."""
+        """Return the number of requests that this key may still make, and remove the key's entry."""
         left, then_s = self._left.pop(key, (most, now_s))
         return min(most, left + (now_s - then_s) * rate)
 
@@ -92,10 +93,11 @@ _reviewed: ContextVar[tuple[Senders, str, str] | None] = ContextVar(
 
 
 def charged(request: AdmissionRequest) -> str:
-    """Return the name to which the requests of a review are charged: the user, with the namespace of the object.
+    """Return the name under which the requests of a review are counted: the user, with the namespace of the object.
 
-    All service accounts of a namespace share one allowance, because a tenant can create any number of accounts.
-    Controllers of the cluster act for all users. Forged names are cut to the length of Kubernetes' names.
+    All service accounts of a namespace share one limit, because a tenant can create any number of accounts. The
+    namespace of the object is included, because controllers of the cluster act for all users. Names are cut to the
+    maximum length in Kubernetes, because they may be forged.
     """
     user = shared_name(request.user_info.username)[:_LONGEST]
     return f"{user} in {request.namespace[:_LONGEST]}" if request.namespace else user
@@ -108,29 +110,29 @@ def is_known() -> bool:
 
 
 def count_question() -> None:
-    """Count a request to the API server for this review; raises TooManyRequests if the sender's share is used up."""
+    """Count a request to the API server for the current review; raise TooManyRequests beyond the sender's limit."""
     if reviewed := _reviewed.get():
         senders, peer, user = reviewed
         senders.count_question(peer, user)
 
 
 def listed(queues: Sequence[str]) -> str:
-    """Return the names of queues for a message, but only if an API server is known to be the reader."""
+    """Return the names of queues for a message, or only a hint if the sender may not be an API server."""
     if not queues:
         return "none yet"
     return ", ".join(queues) if is_known() else "see `kubectl get queues`"
 
 
 def may_be_controller(request: AdmissionRequest) -> bool:
-    """Return True if a controller may have sent an object with an owner.
+    """Return True if the sender of an object with an owner may be a controller.
 
-    Offline, where no user is known, always return True.
+    Offline, the user is unknown, and the result is True.
     """
     return not request.user_info.username or is_controller(request, owned=True)
 
 
 def is_controller(request: AdmissionRequest, *, owned: bool) -> bool:
-    """Return True if a controller has sent the object on behalf of the workload that it names as its owner (`owned`).
+    """Return True if a controller has sent the object; `owned` is true if the object names a controlling owner.
 
     The controllers of Kubernetes, JobSet and Muster use service accounts in other namespaces, which tenants cannot use.
     """

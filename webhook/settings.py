@@ -1,4 +1,4 @@
-"""Settings of the webhook from a file, and its command line for values that differ from pod to pod."""
+"""Settings of the webhook from a file, and its command line, which has the values that differ from pod to pod."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from muster.process.settings import Port, Settings
 
 
 class WebhookSettings(Settings, frozen=True, kw_only=True):
-    """The settings of the webhook, the same for all its pods."""
+    """The settings of the webhook, which are the same for all its pods."""
 
     KIND: ClassVar[str] = "WebhookConfiguration"
 
@@ -23,19 +23,21 @@ class WebhookSettings(Settings, frozen=True, kw_only=True):
     key_file: str = "/etc/muster/tls/tls.key"
     """Private key of the serving certificate (PEM)."""
     client_ca_file: str = ""
-    """CA certificate (PEM) that verifies client certificates. If set, the webhook only accepts clients with a
-    certificate of this authority; configure the API server to present one. If empty, as in most clusters, the webhook
-    accepts all clients, and neither lists queues nor quotes quotas (docs/security.md)."""
+    """CA certificate (PEM) that verifies client certificates. With such a file, the webhook accepts only clients with a
+    certificate of this authority; configure the API server to present a client certificate. Without the file, as in
+    most clusters, the webhook accepts all clients, and its messages neither list queues nor quote quotas
+    (docs/security.md)."""
     wait_for_ca_bundles: bool = False
-    """Whether a new replica becomes ready only when the webhook configurations trust its certificate. The webhook then
-    needs the right to list and watch them. If false, a change of the issuer can refuse reviews for a few seconds."""
+    """Whether a new replica becomes ready only when the webhook configurations trust its certificate. If true, the
+    webhook needs the right to list and watch webhook configurations. If false, reviews can fail for a few seconds after
+    a change of the issuer."""
     mark_pods: bool = False
     """Whether to mark the pods that Muster places with the resources muster.dev/member and muster.dev/binding, for a
     kube-scheduler that also serves other pods. Muster's own kube-scheduler calls the extender for each pod, so its pods
     need no such resources."""
     config: str | None = None
-    """File with resource groups, in the YAML format of Volcano's admission. The file is read once, at startup. If None,
-    there are no resource groups.
+    """File with resource groups, in the YAML format of Volcano's admission. The file is read once, at startup. Without
+    a file, no resource groups are defined.
     """
     train_jobs_as: Literal["Job", "JobSet"] = "Job"
     """Kind that the controller creates for TrainJobs; the webhook refuses fields that this kind does not support."""
@@ -44,16 +46,16 @@ class WebhookSettings(Settings, frozen=True, kw_only=True):
     example.com/npu-*. Frameworks start a process for each device. The controller must have the same value."""
     native_pod_groups: bool = True
     """Whether pods of a gang name its native PodGroup (scheduling.k8s.io), which the controller publishes if the API
-    server serves this kind (docs/native-podgroups.md). No effect with `markPods`.
+    server serves this kind (docs/native-podgroups.md). This setting has no effect if `markPods` is true.
     """
     durable_history: bool = True
-    """Whether the recorder's usage data outlives its pod. If false, because no recorder runs or its store has no
-    volume, queues that enforce a budget cause a warning.
+    """Whether the recorder's usage data outlives its pod. Set it to false if no recorder runs, or its store has no
+    volume: queues that enforce a budget then cause a warning.
     """
     traces_endpoint: str = ""
     """URL of a collector for OTLP over HTTP, e.g. http://collector.observability.svc:4318, which gets a trace for each
-    gang (docs/operations.md). Requires `muster[tracing]`. If empty, the variable OTEL_EXPORTER_OTLP_ENDPOINT is used;
-    without it, there are no traces."""
+    gang (docs/operations.md). Requires `muster[tracing]`. If no URL is given, the variable OTEL_EXPORTER_OTLP_ENDPOINT
+    is used; without this variable, no traces are sent."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """Lowest level that is logged, as JSON on standard error. `debug` logs a line for each review."""
 

@@ -1,7 +1,7 @@
 """Readiness of a new replica: the webhook configurations must trust its certificate before an API server calls it.
 
-If the issuer of the certificate changes, replicas with the earlier certificate serve until the caBundles contain the
-new authority. Therefore, no review fails during the change.
+After a change of the issuer, replicas with the previous certificate serve until the caBundles contain the new
+authority. Therefore, no review fails during the change.
 """
 
 from certs.certificate import Pair, UnreadableError, read_bundle
@@ -13,9 +13,9 @@ from muster.process.tls import Files
 
 
 class TrustCheck:
-    """A check that fails until every caBundle trusts the certificate; afterwards it never fails again.
+    """A readiness check that fails until every caBundle trusts the certificate, and never fails again afterwards.
 
-    Later certificates are renewed in an order that keeps them trusted (docs/certificates.md).
+    Later certificates are issued only after every caBundle trusts their authority (docs/certificates.md).
     """
 
     def __init__(self, client: Client, files: Files) -> None:
@@ -27,7 +27,7 @@ class TrustCheck:
         self._trusted = False
 
     def problem(self) -> str | None:
-        """Return the reason why an API server would refuse the certificate; None if all of them accept it."""
+        """Return the reason why an API server would refuse the certificate; None if every caBundle trusts it."""
         if self._trusted:
             return None
         try:

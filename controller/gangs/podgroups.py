@@ -203,7 +203,7 @@ class PodGroups(KeyController):
         label = f"label {names.QUEUE} or annotation {names.VOLCANO_QUEUE}"
         until = f"until {label} names another queue, or the reason for the refusal is gone"
         if group:
-            message = f"a change of {called} is refused: {why}. It stays in queue {group.spec.queue} {until}"
+            message = f"a change of {called} is refused: {why}. The PodGroup stays in queue {group.spec.queue} {until}"
         else:
             message = (
                 f"{called} is refused: {why}. The pods have no gang and no queue; pods without a gate "
@@ -301,7 +301,7 @@ class PodGroups(KeyController):
         namespace, _, name = key.partition("/")
         if not pods or get_or_none(self._client, POD_GROUPS, name, namespace) is not None:
             return
-        why = f"it waits for PodGroup {name}, which it names and which does not exist; create it, or correct the name"
+        why = f"the pod waits for PodGroup {name}, which does not exist; create the PodGroup, or correct its name"
         for pod in pods:
             self._recorder.event(structs.replace(pod, api_version="v1", kind="Pod"), "Warning", "PodGroupMissing", why)
 

@@ -34,7 +34,7 @@ from muster.volcano.tasks import job_minimum
 ACTIONS = Counter("muster_controller_actions_total", "Actions carried out on Jobs, by action.", ["action"])
 RESTARTS = Counter(
     "muster_controller_restarts_total",
-    "Restarts of Jobs, and of parts of Jobs, by policies; by cause of the fault.",
+    "Restarts of Jobs, and of parts of Jobs, that policies have caused, by cause of the fault.",
     ["fault"],
 )
 from_zero(ACTIONS, PolicyAction)
@@ -268,7 +268,7 @@ class CommandHandler:
         event = self._context.recorder.event
         if request.job_uid and request.job_uid != job.metadata.uid:
             if self._uid(job.metadata.namespace, job.metadata.name) == request.job_uid:
-                raise Retry(f"the Job that Command {request.command} is for is not in the cache yet")
+                raise Retry(f"the target Job of Command {request.command} is not in the cache yet")
             why = f"Command {request.command} is for an earlier Job of this name (UID {request.job_uid}); it is dropped"
             event(job, "Warning", "CommandIssued", why)
         elif request.action not in KNOWN:

@@ -227,7 +227,7 @@ class PodEffects:
         owner = owner_text(pod.metadata)
         if owned_by(pod.metadata, job.metadata.uid):
             labels = f"{names.TASK_SPEC}, {names.TASK_INDEX}"
-            owner = f"belongs to this Job only by its owner reference ({labels} say another pod)"
+            owner = f"belongs to this Job only by its owner reference ({labels} name another pod)"
         return f"pod {name} exists already and {owner}; delete it, or give the Job or its task another name"
 
     def _delete(self, pod: Pod, *, why: str, mark: bool) -> str | None:

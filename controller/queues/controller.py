@@ -174,7 +174,7 @@ class QueueController(KindController[Queue]):
         wanted = rules.asked(command.action, queue, parent, busy=load.busy)
         if uid and uid != meta.uid:
             if self._client.get(QUEUES, meta.name).metadata.uid == uid:
-                raise Retry(f"the queue that Command {command.metadata.name} is for is not in the cache yet")
+                raise Retry(f"the target queue of Command {command.metadata.name} is not in the cache yet")
             wanted = f"it is for an earlier queue of this name (UID {uid})"
         if isinstance(wanted, rules.WantedState):
             queue = self._write(queue, wanted, load)

@@ -155,7 +155,7 @@ class TrainJobs(KindController[TrainJob]):
         compiled = self._compile(train_job)
         if compiled.plan is None:
             why = "; ".join(map(str, compiled.errors))
-            raise Obstacle(f"this TrainJob does not fit its runtime: {why}")
+            raise Obstacle(f"this TrainJob does not match its runtime: {why}")
         plan = compiled.plan
         children = self._children(train_job, plan)
         now_s = self._wall_s()

@@ -177,7 +177,7 @@ async def _body(request: Request) -> bytes:
         body += piece
         if len(body) > reports.MAX_BYTES:
             raise reports.RefusedError(
-                HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a report has at most {reports.MAX_BYTES} bytes"
+                HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a report can have at most {reports.MAX_BYTES} bytes"
             )
     return bytes(body)
 

@@ -1,6 +1,6 @@
 """Access to the chart's files: manifests that `muster up` also installs, kube-scheduler's configurations, and helm.
 
-If the extender's URL is an https URL, kube-scheduler presents a client certificate. kube-scheduler reads this
+If the extender's URL is an https URL, kube-scheduler presents a client certificate. kube-scheduler reads its
 certificate again for each connection, but reads the extender's authorities only when it starts.
 """
 
@@ -25,16 +25,17 @@ RESTRICTED: Final = {f"pod-security.kubernetes.io/{mode}": "restricted" for mode
 """Labels of a namespace that admits only pods of the Pod Security Standard "restricted"."""
 DEFAULT_EXTENDER_PORT: Final = 8090
 DEFAULT_TLS_FOLDER: Final = "/etc/muster/extender-tls"
-"""Folder in the chart's kube-scheduler with the certificates for https calls of the extender (`ExtenderAt.folder`)."""
+"""Folder in the container of the chart's kube-scheduler with the certificates for https calls to the extender
+(`ExtenderAt.folder`)."""
 
 
 def document(path: Path) -> Any:
-    """Return the YAML document of a file that contains exactly one."""
+    """Return the content of a file with exactly one YAML document."""
     return yaml.load(path.read_text(encoding="utf-8"), yaml.CSafeLoader)
 
 
 def manifests(path: Path, names: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
-    """Return the manifests of a file, with marks such as `<namespace>` replaced by `names`, as in `_helpers.tpl`."""
+    """Return the manifests in a file; `names` replaces placeholders such as `<namespace>`, as in `_helpers.tpl`."""
     text = path.read_text(encoding="utf-8")
     for mark, name in (names or {}).items():
         text = text.replace(mark, name)
@@ -42,12 +43,12 @@ def manifests(path: Path, names: Mapping[str, str] | None = None) -> list[dict[s
 
 
 def policies() -> list[dict[str, Any]]:
-    """Return the admission policies, each with its binding: rules that RBAC cannot express."""
+    """Return the admission policies, which contain rules that RBAC cannot express, and their bindings."""
     return [each for path in sorted((FILES / "policies").glob("*.yaml")) for each in manifests(path)]
 
 
 def helm(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run helm; the caller checks the exit code."""
+    """Run helm, and return the result; the caller must check the exit code."""
     command = [str(binaries.helm()), *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - a list, and no shell
 
@@ -67,7 +68,7 @@ def render(*, namespace: str = SYSTEM_NAMESPACE, values: Sequence[Path] = (), ar
 
 
 def _metadata(namespace: str, manifests: str) -> dict[str, Any]:
-    """Return the metadata of a namespace that enforces `restricted`, unless pods need the node's network."""
+    """Return the metadata of a namespace; it enforces `restricted`, unless pods need the node's network."""
     return {"name": namespace} | ({} if "hostNetwork: true" in manifests else {"labels": RESTRICTED})
 
 
@@ -78,7 +79,7 @@ class ExtenderAt(NamedTuple):
     """
 
     url: str = f"http://127.0.0.1:{DEFAULT_EXTENDER_PORT}"
-    """The URL of the extender; by default its port if the plane runs no scheduler."""
+    """The URL of the extender; by default its port on a local control plane without Muster's kube-scheduler."""
     folder: str = DEFAULT_TLS_FOLDER
     """Folder with kube-scheduler's client certificate (client.crt, client.key) and the extender's CA (ca.crt)."""
     server_name: str = EXTENDER_HOST
@@ -103,9 +104,9 @@ def kube_scheduler(
 
 
 def _of_pool(config: dict[str, Any], pool: str) -> dict[str, Any]:
-    """Return the configuration for a node pool.
+    """Return the configuration of kube-scheduler for a node pool.
 
-    The configuration has a single profile, for the nodes with the pool's label, and a Lease of its own.
+    The configuration has a single profile, for the nodes with the pool's label, and its own Lease.
     """
     profile = config["profiles"][0] | {"schedulerName": scheduler_of_pool(pool)}
     for each in profile["pluginConfig"]:

@@ -1,15 +1,16 @@
 """The rights of each process and of users: the RBAC manifests of the chart, filled in for one installation.
 
 `charts/muster/files/roles` has a file for each process and one for users: ordinary manifests, in which each rule also
-states its reason. helm and `muster up` fill in the same four names, so both install the same roles.
+states its reason. Both helm and `muster up` fill in the same four names, so they install the same roles.
 
 kube-scheduler and the extender share a pod, and therefore a ServiceAccount. The two processes still have separate
 files, so that tests can check the rights of each process.
 
 `commands.yaml` lists the rights that each user command needs; docs/rights.md shows the table, and tests verify it. A
-command always uses the rights in `needs`; without the rights in `more` it shows less. A RoleBinding to the `role` of a
-command grants its rights on namespaced kinds in one namespace. Rights on cluster-scoped kinds need a ClusterRoleBinding
-of `muster-view-queues`. Commands that are not in the file need `muster-admin`, or are for local planes.
+command always uses the rights in `needs`; without the rights in `more`, the command shows less. A RoleBinding to the
+`role` of a command grants its rights on namespaced kinds in one namespace. Rights on cluster-scoped kinds need a
+ClusterRoleBinding of `muster-view-queues`. Commands that are not in the file need `muster-admin`, or are for local
+control planes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -39,7 +40,7 @@ _FOR_READERS: Final = ("why", "implicit")
 
 
 class RoleRule(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """A rule of a role: verbs on resources, and the reason why they are needed."""
+    """A rule of a role: verbs on resources, and the reason why the rights are needed."""
 
     why: str
     api_groups: tuple[str, ...]
@@ -48,14 +49,13 @@ class RoleRule(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid
     resource_names: tuple[str, ...] = ()
     """Names of the objects to which the rule is limited; empty means all objects."""
     implicit: bool = False
-    """True for a right that is checked within other requests, by admission or by an apply that creates an object.
-
-    Audit logs do not show these checks.
+    """True for a right that is checked as part of another request, by admission or by an apply that creates an object.
+    Audit logs do not show such checks.
     """
 
 
 class CommandRights(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A command, the role that has its rights, and the rights as `verb resource`."""
+    """A command, the role with its rights, and the rights in the form `verb resource`."""
 
     command: str
     role: str
@@ -77,16 +77,16 @@ ACCOUNTS: Final = {
     CONTROLLER: Account(CONTROLLER_ACCOUNT, (CONTROLLER,)),
     HISTORY: Account("muster-web", (HISTORY,)),
 }
-"""The account of the chart's pods."""
+"""Maps each of the chart's pods to its account."""
 WEB_ACCOUNT: Final = Account("muster-web", (WEB,))
-"""The account of the page in a cluster; the recorder runs in the same pod."""
+"""The account of the web page in a cluster; the recorder of the history runs in the same pod."""
 OWN_EXTENDER: Final = Account("muster-extender", (EXTENDER,))
 """The account of an extender that serves the cluster's own kube-scheduler."""
 
 
 @cache
 def tables(of: str) -> dict[tuple[str, str], tuple[RoleRule, ...]]:
-    """Return the rules of a process, or of USERS, by kind and name of the role that contains them."""
+    """Return a mapping from roles (kind and name) to their rules, for a process or for USERS."""
     found = [each for each in _manifests(of) if "rules" in each]
     return {
         (each["kind"], each["metadata"]["name"]): msgspec.convert(each["rules"], tuple[RoleRule, ...]) for each in found
@@ -94,7 +94,7 @@ def tables(of: str) -> dict[tuple[str, str], tuple[RoleRule, ...]]:
 
 
 def named_tables() -> dict[str, tuple[RoleRule, ...]]:
-    """Return the rules of every role in the chart, by kind and name, as in docs/rights.md."""
+    """Return a mapping from each role in the chart to its rules; the keys have kind and name, as in docs/rights.md."""
     files = (path.stem for path in sorted((FILES / "roles").glob("*.yaml")))
     return {
         f"{kind}-{name}".lower().replace("<pool>", "pool"): found
@@ -104,14 +104,14 @@ def named_tables() -> dict[str, tuple[RoleRule, ...]]:
 
 
 def rules(of: str) -> tuple[RoleRule, ...]:
-    """Return every rule of a process, or of USERS."""
+    """Return all rules for a process, or for USERS."""
     return tuple(rule for table in tables(of).values() for rule in table)
 
 
 def objects(namespace: str, accounts: Sequence[Account], lease: tuple[str, str] | None = None) -> list[dict[str, Any]]:
-    """Return ServiceAccounts with their roles, and roles for users.
+    """Return the ServiceAccounts with their roles, and the roles for users.
 
-    `lease` is the Lease that the extender reads, if it serves another kube-scheduler than Muster's.
+    `lease` is the Lease that the extender reads, if it serves a kube-scheduler other than Muster's.
     """
     processes = [process for account in accounts for process in account.processes]
     if len(set(processes)) < len(processes):
@@ -131,7 +131,7 @@ def objects(namespace: str, accounts: Sequence[Account], lease: tuple[str, str] 
 
 
 def of_pool(pool: str, namespace: str) -> list[dict[str, Any]]:
-    """Return the objects that the extender and kube-scheduler of a named node pool need beyond the common roles."""
+    """Return the additional roles that the extender and the kube-scheduler of a named node pool need."""
     names = {"<pool>": pool, "<namespace>": namespace, "<lease-namespace>": namespace}
     names["<account>"] = ACCOUNTS[SCHEDULER].name
     return [_applicable(each) for each in _manifests(POOL, names)]

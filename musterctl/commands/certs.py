@@ -32,7 +32,7 @@ secret_namespace_option = click.option(
 
 
 class CertificateEntry(msgspec.Struct, omit_defaults=True):
-    """A certificate or an authority as `-o json` shows it, with times in RFC 3339 format."""
+    """A certificate or an authority in the form that `-o json` shows, with times in RFC 3339 format."""
 
     subject: str
     fingerprint: str
@@ -43,7 +43,7 @@ class CertificateEntry(msgspec.Struct, omit_defaults=True):
 
 
 class CertificateStatus(msgspec.Struct):
-    """The certificates of a cluster, as `muster certs status` finds them."""
+    """The certificates of a cluster that `muster certs status` shows."""
 
     secret: str
     kept_by_muster: bool
@@ -88,8 +88,8 @@ def status(*, webhooks: str, output: str, secret: str, namespace: str, where: Wh
 def rotate(*, serving: bool, secret: str, namespace: str, where: Where) -> None:
     """Requests a new authority and new certificates.
 
-    The leading controller issues them within minutes, and admission keeps working; without a controller, the request
-    waits. The old authority stays trusted until all replicas have had an hour to load the new certificates.
+    The leading controller issues the certificates within minutes, and admission keeps working. Without a controller,
+    the request waits. The old authority stays trusted until all replicas have had an hour to load the new certificates.
     """
     client = where.client()
     found = _read_secret(client, secret, namespace)
@@ -144,9 +144,9 @@ def _bundles(called: Called) -> Bundles:
 
 
 def _of_plane(where: str, _: CertificateSecret | None, bundles: Bundles, now_s: float) -> CertificateStatus:
-    """Return the status of a plane, whose webhooks are called by URL.
+    """Return the status of a local control plane, whose webhooks are called by URL.
 
-    `muster up` has issued the webhooks' certificates, and there is no Secret.
+    `muster up` has issued its certificates, so no Secret exists.
     """
     role = "trusted by API servers that call the webhooks"
     trusted = dict.fromkeys(authority for webhooks in bundles.values() for bundle in webhooks for authority in bundle)

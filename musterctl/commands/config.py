@@ -32,11 +32,13 @@ def config() -> None:
 
 
 @config.command()
-@click.option("--extender-url", help="URL of the extender.  [default: the plane's, else the default port]")
+@click.option(
+    "--extender-url", help="URL of the extender.  [default: the local control plane's, else the default port]"
+)
 @click.option(
     "--extender-tls-folder",
     help="For an https URL: folder with kube-scheduler's client.crt, client.key and ca.crt."
-    f" [default: the plane's, else {files.DEFAULT_TLS_FOLDER}]",
+    f" [default: the local control plane's, else {files.DEFAULT_TLS_FOLDER}]",
 )
 @click.option(
     "--extender-server-name",
@@ -90,9 +92,10 @@ def check(file: Path) -> None:
     """Checks a file of settings, or a planner's configuration.
 
     FILE is a file that `print-defaults PROCESS` prints, or a file for the extender's setting `config`, e.g. Volcano's
-    volcano-scheduler.conf. FILE may also be a ConfigMap with such files as kubectl prints it, or a SchedulingShard of
-    KAI-Scheduler. FILE may contain several documents; - reads standard input. The output lists errors first, with exit
-    code 1, then settings that have a different meaning than in their project, and settings without effect.
+    volcano-scheduler.conf. FILE may also be a ConfigMap that contains such files, as printed by kubectl, or a
+    SchedulingShard of KAI-Scheduler. FILE may contain several documents; `-` reads standard input. The output lists
+    errors first, and the exit code is then 1. The output also lists settings that have another meaning in their own
+    project, and settings without effect.
     """
     raw = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
     try:
@@ -109,7 +112,7 @@ def check(file: Path) -> None:
 
 
 def _files(text: str) -> list[tuple[str, str]]:
-    """Return each document of a stream and each file in a ConfigMap, with a name; a single document has no name."""
+    """Return each document in a text and each file in a ConfigMap, with a name; a single document has an empty name."""
     try:
         documents = [each for each in yaml.safe_load_all(text) if each is not None]
     except (yaml.YAMLError, ValueError, RecursionError):
@@ -127,7 +130,7 @@ def _files(text: str) -> list[tuple[str, str]]:
 
 
 def _parts(document: Any) -> list[Any]:
-    """Return the objects in a List, as kubectl prints several objects; otherwise the document itself."""
+    """Return the objects in a List, in which kubectl prints several objects; return any other document itself."""
     items = document.get("items") if _is(document, "List") else None
     return items if isinstance(items, list) and items else [document]
 
@@ -152,7 +155,7 @@ def _is(document: Any, kind: str, group: str = "") -> bool:
 
 
 def _checked(name: str, text: str) -> tuple[list[str], bool]:
-    """Check a file; return the lines about it, and True if it has errors."""
+    """Check a file; return the lines of the report, and True if the file has errors."""
     try:
         process = settings.process_of(text)
         if process:
@@ -186,8 +189,8 @@ def _of_a_planner(text: str) -> tuple[list[str], bool]:
 def print_defaults(process: str) -> None:
     """Prints all settings of a process with their defaults.
 
-    The output is a file for the process's --settings. For the process `scheduler`, which is the
-    default, it has the actions and plugins of the planner.
+    The output is a file for the process's --settings. For the process `scheduler`, which is the default, the file has
+    the actions and plugins of the planner.
     """
     click.echo(defaults() if process == "scheduler" else settings.defaults(process), nl=False)
 

@@ -1,4 +1,4 @@
-"""`muster demo`: a new plane, three workloads, and a live table of their states.
+"""`muster demo`: a new local control plane, three workloads, and a live table of their states.
 
 The demo is also a test: it fails with an error that lists the expected events that did not happen.
 """
@@ -43,12 +43,13 @@ _COLUMNS = columns(Shown(NAMESPACE, output="table"))
 TIMEOUT_S = 120.0
 POLL_S = 0.2
 RUN_S = 8
-"""Run time of the demo's pods. In the examples, pods run for minutes, so that users can inspect them."""
+"""Run time of the demo's pods, in seconds. The pods of the original examples run for minutes, so that users can inspect
+them."""
 _RUN = re.compile(r"(kwok\.muster\.dev/run-seconds: ).*")
 
 
 class ExpectedEvents:
-    """The expected events of the demo, ticked off as they are observed."""
+    """The expected events of the demo, with the evidence for each event that was observed."""
 
     def __init__(self) -> None:
         self.seen: dict[str, str] = {}
@@ -65,7 +66,7 @@ class ExpectedEvents:
         self.broken = ""
 
     def watch(self, rows: dict[str, GangRow]) -> None:
-        """Tick off the events that are visible now, and record if the second gang was admitted too early."""
+        """Record the expected events that are visible now, and a failure if the second gang was admitted too early."""
         for sentence, check in self._wanted.items():
             if sentence not in self.seen and (proof := check(rows)):
                 self.seen[sentence] = proof
@@ -97,13 +98,13 @@ def _second_waits(rows: dict[str, GangRow]) -> str:
 
 
 @click.command()
-@click.option("--name", default="demo", show_default=True, help="Name of the plane.")
-@click.option("--keep", is_flag=True, help="Keep the plane running, and print further commands.")
+@click.option("--name", default="demo", show_default=True, help="Name of the local control plane.")
+@click.option("--keep", is_flag=True, help="Keep the control plane running, and print further commands.")
 @click.option("--faults", is_flag=True, help="Show gangs while a node fails and while a gang is preempted.")
 def demo(*, name: str, keep: bool, faults: bool) -> None:
-    """Shows a gang from submission to completion on a local plane.
+    """Shows a gang from submission to completion on a local control plane.
 
-    The demo leaves nothing behind; a plane that existed before is unchanged.
+    The demo leaves nothing behind; a local control plane that existed before is not changed.
     """
     from musterctl.commands.up import plane_of, start  # noqa: PLC0415 - the plane's modules load only when a plane is wanted
 
@@ -138,9 +139,9 @@ def _show_gangs(plane: Plane, client: Client, console: Console) -> bool:
 
 
 def _leave(plane: Plane, *, ran: bool) -> None:
-    """Restore the previous state: remove a new plane, or only the demo's workloads from an existing one.
+    """Restore the previous state: remove a new local control plane, or the demo's workloads from an existing one.
 
-    An existing plane is stopped unless it was running before the demo (`ran`).
+    An existing control plane is stopped unless it was running before the demo (`ran`).
     """
     if not plane.root.exists():
         return  # it did not start, and was already removed
@@ -155,7 +156,7 @@ def _leave(plane: Plane, *, ran: bool) -> None:
 
 
 def _clear(client: Client) -> None:
-    """Remove the objects of earlier demos from this plane, and wait until their pods are gone."""
+    """Remove the objects of earlier demos from the control plane, and wait until their pods are gone."""
     if any(job.metadata.name == INDEXED for job in client.list(INDEXED_JOBS, NAMESPACE)):
         client.delete(INDEXED_JOBS, INDEXED, NAMESPACE, propagation="Foreground")
     faultdemo.clear(client, {FIRST, SECOND, INDEXED})
@@ -172,7 +173,7 @@ def _submit(plane: Plane, console: Console) -> None:
 
 
 def _show(client: Client, console: Console) -> ExpectedEvents:
-    """Show live tables until everything has happened or the time is up; without a terminal, print each change."""
+    """Show live tables until all expected events have happened or time is up; without a terminal, print each change."""
     events, deadline, before = ExpectedEvents(), time.monotonic() + TIMEOUT_S, dict[str, GangRow]()
     with Live(console=console, refresh_per_second=8, transient=False) as live:
         while events.missing and not events.broken and time.monotonic() < deadline:
@@ -190,13 +191,13 @@ def _show(client: Client, console: Console) -> ExpectedEvents:
 
 
 def _table(columns: Sequence[tuple[str, Callable[[T], str]]], found: Iterable[T]) -> Text:
-    """Return rows in the format of `muster nodes` and `muster ps`."""
+    """Return tables in the format of `muster nodes` and `muster ps`."""
     cells = [[title for title, _ in columns], *([of(row) for _, of in columns] for row in found)]
     return Text("\n".join([*drawn(cells), ""]))
 
 
 def _print_environment(client: Client, console: Console) -> None:
-    """Print the environment of one rank of the plain Job, as set by admission."""
+    """Print the environment that admission has given to one rank of the plain Job."""
     pods = client.list(PODS, NAMESPACE, label_selector=f"batch.kubernetes.io/job-name={INDEXED}")
     for pod in pods[-1:]:
         console.print(f"\nEnvironment that admission gave to {pod.metadata.name} on {pod.spec.node_name}:")

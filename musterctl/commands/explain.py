@@ -1,4 +1,4 @@
-"""`muster explain`: the state of a job, gang or pod, with reasons; also `muster topo` and `muster snapshot`."""
+"""`muster explain`, which shows the state of a job, gang or pod with reasons; `muster topo`; `muster snapshot`."""
 
 import sys
 import time
@@ -54,11 +54,11 @@ def explain(
 ) -> None:
     """Explains why a job, gang or pod waits or runs where it does.
 
-    A NAME alone is a job: a workload of any kind.
+    A NAME alone refers to a job, which can be a workload of any kind.
 
-    The report includes changes that would let the gang start. The command changes nothing. If you may not list the
-    whole cluster, the page at --server creates the report, without names of other users' workloads. Without --server,
-    the report is based on the objects of the namespace.
+    The report includes changes that would let the gang start. The command itself changes no objects. If you cannot list
+    the whole cluster, the web page at --server creates the report, without names of other users' workloads. Without
+    --server, the report is based on objects in the namespace.
     """
     kind, object_name = _kind_and_name(what)
     space = read.namespace(namespace)
@@ -101,7 +101,7 @@ def _kind_and_name(what: Sequence[str]) -> tuple[str, str]:
 
 
 def _as_refused(read: ClusterReader, dump: ClusterDump, report: GangReport) -> GangReport:
-    """Return the report of a gang that waits for pods; if its owner cannot create them, with the reason for this."""
+    """Return the report of a gang that waits for its pods, with the reason if the owner cannot create these pods."""
     client, namespace = read.client(), report.gang.partition("/")[0]
     groups = [each for each in dump.objects_of(POD_GROUPS) if each.metadata.key == report.gang]
     if client is None or not groups:
@@ -113,7 +113,7 @@ def _as_refused(read: ClusterReader, dump: ClusterDump, report: GangReport) -> G
 
 
 def _log(read: ClusterReader, dump: ClusterDump, gang: str, name: str, namespace: str) -> list[TextLine]:
-    """Return the last line of the log of the first failed pod of a gang, or else of the Job or pod of this name."""
+    """Return the last line of the log of the first failed pod of a gang, or else of the Job or pod with this name."""
     client = read.client()
     if client is None:
         return []
@@ -132,9 +132,9 @@ def _names(pod: core.Pod) -> set[str | None]:
 
 
 def _explain_there(server: WebServer, read: ClusterReader, kind: str, name: str, namespace: str, output: str) -> bool:
-    """Print the report that the page at --server creates.
+    """Print the report that the web page at --server creates.
 
-    Return False, with a note on standard error, if the page does not answer.
+    If the page does not answer, print a note on standard error and return False.
     """
     try:
         report = server.explain(read.where, kind, namespace, name)
@@ -153,7 +153,7 @@ def _explain_there(server: WebServer, read: ClusterReader, kind: str, name: str,
 def snapshot(*, file: Path | None, read: ClusterReader) -> None:
     """Writes the planner's input to a file, for --snapshot.
 
-    The file contains no Secrets and no environment of containers.
+    The file contains no Secrets and no environment variables of containers.
     """
     dump = read()
     content = save(dump)
@@ -188,10 +188,10 @@ def topo(
 ) -> None:
     """Draws topologies with the resources of each domain.
 
-    NAME is `hypernodes` for HyperNodes, `default` for the configured levels, or a Topology of Kueue; without NAME all
-    are drawn. Each domain shows its free, used and fragmented resources; with --gang, only nodes of the gang's pool
-    count. If you may not list the whole cluster, the command shows the nodes of the gang, or of all gangs in the
-    namespace.
+    NAME is `hypernodes` for HyperNodes, `default` for the configured levels, or a Topology of Kueue. By default, all
+    are drawn. The output shows the free, used and fragmented resources of each domain; with --gang, only nodes of the
+    gang's pool count. If you cannot list the whole cluster, the command shows the nodes of the gang, or of all gangs in
+    the namespace.
     """
     namespace, _, gang_name = gang.rpartition("/")
     namespace = read.namespace(namespace)
@@ -214,7 +214,7 @@ def topo(
 def why_unplaced(client: Client, name: str, namespace: str) -> GangReport | str:
     """Return the report of a held workload with this name, or sentences about workloads that have no gang.
 
-    Kinds that the user may not read, or that the cluster does not have, are left out.
+    Kinds that the user cannot read, or that the cluster does not serve, are omitted.
     """
     found: list[str] = []
     of_namespace = core.Namespace()
@@ -272,7 +272,7 @@ def _slips(what: str, labels: Mapping[str, str]) -> Iterator[str]:
 def _sentences(
     kind: WorkloadKind, workload: dict[str, Any], of_namespace: core.Namespace, refused: str
 ) -> Iterator[str]:
-    """Yield the reasons why Muster does not place the pods of a workload, or why the workload has no pods."""
+    """Yield sentences about why Muster does not place the pods of a workload, or why the workload has no pods."""
     name = f"{kind.resource.kind} {workload['metadata']['name']}"
     metadata = [each.get("metadata") or {} for _, each in with_templates(workload, kind.templates)]
     labels = [each.get("labels") or {} for each in metadata]

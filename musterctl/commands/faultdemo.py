@@ -1,7 +1,8 @@
 """The demo of `muster demo --faults`: a gang with a spare loses a node, and a preemption waits for a checkpoint.
 
-The demo's gangs fill a plane of eight nodes. The demo writes the fault as node-problem-detector would, and the
-checkpoint as a training program would. Each step is a check: if its condition is not met in time, the demo ends.
+The demo's gangs fill a local control plane with eight nodes. The demo writes the node's fault like
+node-problem-detector, and the checkpoint like a training program. Each step is a check: if the condition of a step is
+not met in time, the demo ends.
 """
 
 import time
@@ -36,7 +37,7 @@ _PRIORITIES = {"demo-low": 1, "demo-high": 1000}
 
 
 def clear(client: Client, others: Collection[str] = ()) -> None:
-    """Remove the objects of an earlier demo and the Jobs of these names, and wait until their pods are gone."""
+    """Remove the objects of an earlier demo and the Jobs with these names, and wait until their pods are gone."""
     names_cleared = {TRAIN, GUEST, BATCH, URGENT, *others}
     for job in client.list(JOBS, NAMESPACE):
         if job.metadata.name in names_cleared:
@@ -114,7 +115,7 @@ def _asks_for_a_checkpoint(demo: "_FaultDemo") -> None:
 
 
 class _FaultDemo:
-    """Queries and waits of the demo's steps; times count from the start of the demo."""
+    """The queries and waits for the demo's steps; times count from the start of the demo."""
 
     def __init__(self, client: Client, console: Console) -> None:
         self.client = client
@@ -148,7 +149,7 @@ class _FaultDemo:
         self.client.create(JOBS, manifest, NAMESPACE)
 
     def pods(self, name: str) -> list[core.Pod]:
-        """Return the pods of a gang that have a node and are not being deleted, by name."""
+        """Return the pods of a gang that have a node and are not being deleted, keyed by name."""
         found = [
             pod for pod in self.client.list(core.PODS, NAMESPACE) if pod.metadata.labels.get(names.JOB_NAME) == name
         ]
@@ -160,7 +161,7 @@ class _FaultDemo:
         return sum(pod.status.phase == "Running" and pod.spec.node_name != without for pod in self.pods(name))
 
     def where(self, name: str) -> str:
-        """Return the names of a gang's nodes as one text."""
+        """Return the names of a gang's nodes, joined to one string."""
         return ", ".join(sorted({pod.spec.node_name for pod in self.pods(name)}))
 
     def placement(self, name: str) -> Placement:

@@ -1,7 +1,7 @@
 """`muster features`: the table of features, with their maturity, first version, and how to switch them off.
 
-docs/features.md is generated from the table; that page defines the levels, which are the same as for Kubernetes
-features.
+The page docs/features.md is generated from this table. It defines the levels of maturity, which are the same as for
+Kubernetes features.
 """
 
 from operator import attrgetter
@@ -25,7 +25,7 @@ class Feature(Struct, frozen=True):
     off: str
     """How to switch the feature off, or on if it is off by default; settings are in back quotes."""
     page: str
-    """The page in docs and its heading that describe the feature."""
+    """The page and the heading in docs that describe the feature."""
     since: str = "0.1.0"
 
 
@@ -74,8 +74,8 @@ COLUMNS: Final = (
 def features(*, maturity: Maturity | None, output: str) -> None:
     """Lists features with their maturity and how to disable them.
 
-    For a feature that is off by default, the list shows the setting that enables it. docs/features.md has the same
-    table.
+    For a feature that is off by default, the list shows the setting that enables the feature. The page docs/features.md
+    has the same table.
     """
     found = [each for each in FEATURES if maturity in {None, each.maturity}]
     if output == "table":

@@ -48,8 +48,8 @@ def history(
 ) -> None:
     """Shows the events of gangs, including deleted ones.
 
-    Without NAME it lists gangs; with NAME it lists the events of that workload, all of them unless --since is given.
-    docs/history.md describes the recorded data.
+    Without NAME, the command lists gangs. With NAME, it lists all events of this workload, or the events in the time of
+    --since. The page docs/history.md describes the recorded data.
     """
     source = source_of(where, store, server)
     if name is not None:
@@ -73,7 +73,7 @@ def list_history(
     *,
     ended: bool | None = None,
 ) -> None:
-    """Print gangs, the last submitted first, followed by the gaps in the recording."""
+    """Print gangs, the most recently submitted first, and then the gaps in the recording."""
     found = source.gangs(
         GangQuery(namespace=namespace, queue=queue, user=user, since=max(0.0, time.time() - since_s), ended=ended)
     )
@@ -91,7 +91,7 @@ def list_history(
 
 
 def show_events(source: Source, namespace: str, name: str, output: str, since: float) -> None:
-    """Print the events of a workload's gangs since a time, in one table for each workload that has had this name."""
+    """Print the events since a time, with a separate table for each workload that has had this name."""
     name = name.rpartition("/")[2]
     events = [each for each in source.events(namespace, name) if each.at >= since]
     if output != "table":
@@ -119,22 +119,22 @@ def show_events(source: Source, namespace: str, name: str, output: str, since: f
 
 
 def _workload_uid(gang: str) -> str:
-    """Return the UID of a gang's workload, which differs if a name is used again (`RecordedGang.id`)."""
+    """Return the UID of a gang's workload, which distinguishes workloads with the same name (`RecordedGang.id`)."""
     return gang.split("/")[1] if "/" in gang else gang
 
 
 def clock(at: float | None) -> str:
-    """Return a moment as a local date and time; `-` for no moment."""
+    """Return a point in time as local date and time; `-` for None."""
     return "-" if at is None else f"{datetime.fromtimestamp(at).astimezone():%Y-%m-%d %H:%M:%S}"
 
 
 def gap_text(gap: Outage) -> str:
-    """Return the line about a gap in the recording."""
+    """Return the line of output about a gap in the recording."""
     return f"nothing was recorded from {clock(gap.since)} for {short(gap.until - gap.since)}: {gap.text}"
 
 
 def report_silence(source: Source, what: str) -> None:
-    """If the recorder is down, print a warning on standard error, with `what` as the data that is missing."""
+    """If the recorder is down, print a warning on standard error; `what` names the data that is missing."""
     if text := silence(source.coverage().looked, time.time(), what, clock):
         click.echo(text, err=True)
 

@@ -129,7 +129,8 @@ def run(
 ) -> None:
     """Submits a Job from an image and COMMAND, or from a manifest.
 
-    A Job from an image has one task. From a manifest, all objects are created in order; NAME renames the Job.
+    A Job from an image has one task. With a manifest, all objects in the manifest are created in order; NAME renames
+    the Job.
     """
     name = cluster.name_of(batch.JOBS, job_name) if job_name is not None else None
     if files:
@@ -157,7 +158,7 @@ def _show(found: Sequence[cluster.JSON], namespace: str | None) -> None:
 
 
 def from_files(files: Iterable[str], job_name: str | None, namespace: str | None) -> list[cluster.JSON]:
-    """Return all objects of the files, with their only Job renamed to `job_name`.
+    """Return all objects in the files; the only Job is renamed to `job_name`, if it is given.
 
     Raise UsageError if namespaces conflict.
     """
@@ -186,7 +187,7 @@ def from_files(files: Iterable[str], job_name: str | None, namespace: str | None
 
 
 def refuse_with_files(ctx: click.Context, names: Collection[str]) -> None:
-    """Refuse options that have no effect on manifests."""
+    """Refuse options that have no effect together with a manifest."""
     given = [
         option.opts[-1]
         for option in ctx.command.params
@@ -212,7 +213,7 @@ def from_options(
     limits: tuple[str, ...],
     submitted: Submitted = NOTHING_SUBMITTED,
 ) -> cluster.JSON:
-    """Return a Job with one task `worker`, whose containers are not restarted."""
+    """Return the manifest of a Job with one task `worker`, whose containers are not restarted."""
     if not job_name or not image:
         raise click.UsageError("give a NAME and --image, or a manifest with -f")
     resources = {"requests": amounts(requests, "--requests"), "limits": amounts(limits, "--limits")}

@@ -1,4 +1,4 @@
-"""The text of `muster job view`, and the events of any object."""
+"""The output of `muster job view`, and lines about the Events of any object."""
 
 from collections.abc import Iterator
 
@@ -17,7 +17,7 @@ _EVENTS_SHOWN = 10
 
 
 def view_lines(client: Client, job: JSON) -> Iterator[str]:
-    """Yield the lines about a Job: its phase and reason, its gang, tasks, pods and events."""
+    """Yield the lines about a Job: its phase and reason, its gang, tasks, pods and Events."""
     metadata, spec, status = job["metadata"], job.get("spec", {}), job.get("status", {})
     state = status.get("state", {})
     yield f"Name:       {metadata['name']}"
@@ -42,7 +42,7 @@ def view_lines(client: Client, job: JSON) -> Iterator[str]:
 
 
 def event_lines(client: Client, obj: JSON) -> Iterator[str]:
-    """Yield the latest events of an object; events of cluster-scoped objects are in namespace `default`."""
+    """Yield lines about the latest Events of an object; Events of cluster-scoped objects are in namespace `default`."""
     selector = f"involvedObject.uid={obj['metadata']['uid']}"
     namespace = obj["metadata"].get("namespace") or "default"
     try:

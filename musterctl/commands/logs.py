@@ -1,4 +1,4 @@
-"""`muster logs`: the logs of a gang's pods, for each kind of workload."""
+"""`muster logs`: the logs of a gang's pods, for workloads of any kind."""
 
 import sys
 import threading
@@ -25,7 +25,7 @@ from musterctl.output.listing import INTERRUPTED
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 MOST_FOLLOWED = 64
-"""Maximum number of pods whose logs are followed at once: each needs a connection and a thread."""
+"""Maximum number of pods whose logs are followed at once: each log needs a connection and a thread."""
 
 
 def log_options(command: F) -> F:
@@ -86,7 +86,7 @@ def show_logs(
         )
 
     def show(source: tuple[str, str]) -> str:
-        """Print one log; return the error if it cannot be read."""
+        """Print one log; return an error message if the log cannot be read."""
         pod, chosen = source
         try:
             for line in client.log_lines(pod, namespace, chosen, follow=follow, last=last):
@@ -106,7 +106,10 @@ def show_logs(
 
 
 def _row_named(objects: RowSources, name: str, namespace: str, kind: str) -> GangRow:
-    """Return the gang of this name; the error also names the command that shows the events of deleted gangs."""
+    """Return the gang with this name.
+
+    The error for an unknown gang names the command that shows the events of deleted gangs.
+    """
     try:
         return named(rows(objects), name, namespace, kind)
     except UnknownGangError as error:
@@ -132,7 +135,7 @@ def _chosen(row: GangRow, pods: Sequence[Pod], rank: int, *, every: bool) -> lis
 
 
 def _together(show: Callable[[T], str], sources: Iterable[T]) -> list[str]:
-    """Show all logs at once until the last pod has ended, and return the errors."""
+    """Show all logs at the same time until the last pod has ended, and return the errors."""
     failed: list[str] = []
     threads = [threading.Thread(target=lambda one=each: failed.append(show(one)), daemon=True) for each in sources]
     for thread in threads:

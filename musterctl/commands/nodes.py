@@ -21,7 +21,7 @@ from musterctl.output.table import show_rows
 from musterctl.running import published_by, suspects_of
 
 _ALL = 100_000
-"""Maximum number of characters of node names in a line of `-o wide`: enough for all nodes."""
+"""Maximum number of characters of the node names in a line of `-o wide`; large enough for all nodes."""
 _LIVING = "status.phase!=Succeeded,status.phase!=Failed"
 
 

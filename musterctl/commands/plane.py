@@ -1,4 +1,4 @@
-"""Commands for existing planes: `muster status`, `restart`, `down` and `kubectl`."""
+"""Commands for existing local control planes: `muster status`, `restart`, `down` and `kubectl`."""
 
 import contextlib
 import os
@@ -28,10 +28,10 @@ _PASS_THROUGH = {"ignore_unknown_options": True, "allow_interspersed_args": Fals
 @click.command()
 @existing_name_option
 def status(name: str) -> None:
-    """Shows the parts of a plane.
+    """Shows the parts of a local control plane.
 
-    The command also shows why one of Muster's processes is not ready. If a part has died, the exit code is 1, and the
-    end of its log is shown.
+    The command also shows why one of Muster's processes is not ready. If a part has died, the command shows the end of
+    the part's log and exits with code 1.
     """
     plane = existing(name)
     if isinstance(plane, KindCluster):
@@ -47,7 +47,7 @@ def status(name: str) -> None:
 
 
 def show(plane: Plane) -> None:
-    """Print the table of parts, the folder of the plane, and the runtimes for TrainJobs."""
+    """Print the table of parts, the folder of the control plane, and the runtimes for TrainJobs."""
     shown = console()
     table = Table("part", "state", "pid", "listens on", box=None, pad_edge=False)
     troubles = {name: trouble for name in plane.parts if (trouble := plane.trouble(name))}
@@ -90,10 +90,10 @@ def _runtimes(plane: Plane) -> str:
 
 
 class _Part(click.Choice[str]):
-    """Argument type for a part of a plane, including the parts of a node pool's pair."""
+    """Argument type for a part of a local control plane, including an extender or kube-scheduler of a node pool."""
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the name of the part; `Plane.restart` checks the node pool in the name."""
+        """Return the name of the part, without a check of the node pool, which `Plane.restart` makes."""
         return value if state.pool_of(value) else super().convert(value, param, ctx)
 
 
@@ -101,7 +101,7 @@ class _Part(click.Choice[str]):
 @click.argument("parts", metavar="PART...", nargs=-1, required=True, type=_Part(state.ALL))
 @existing_name_option
 def restart(parts: tuple[str, ...], name: str) -> None:
-    """Restarts parts of a plane.
+    """Restarts parts of a local control plane.
 
     PART is a name from `muster status`. Each part is started with the current settings and packages; the command
     returns when all parts are ready.
@@ -119,9 +119,9 @@ def restart(parts: tuple[str, ...], name: str) -> None:
 @click.command()
 @existing_name_option
 def down(name: str) -> None:
-    """Stops a plane and removes its folder.
+    """Stops a local control plane and removes its folder.
 
-    If the plane is attached to an existing cluster, only Muster's processes and webhooks are removed. A kind cluster is
+    If Muster is attached to an existing cluster, only Muster's processes and webhooks are removed. A kind cluster is
     deleted.
     """
     existing(name).remove(report=click.echo)
@@ -131,9 +131,9 @@ def down(name: str) -> None:
 @click.command(context_settings=_PASS_THROUGH, add_help_option=False, options_metavar="[--name NAME]")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def kubectl(arguments: tuple[str, ...]) -> None:
-    """Runs kubectl against a plane.
+    """Runs kubectl against a local control plane.
 
-    All arguments are passed on, except a leading --name.
+    All arguments are passed to kubectl, except a leading --name.
     """
     name = os.environ.get("MUSTER_NAME") or only_name()
     if arguments[:1] == ("--name",) and len(arguments) > 1:

@@ -1,4 +1,4 @@
-"""`muster ps`: gangs of every kind in one list, each with a short reason."""
+"""`muster ps`: gangs of all kinds of workloads in one list, each with a short reason."""
 
 import sys
 import time
@@ -35,7 +35,7 @@ from musterctl.users import chosen_user, user_options
 from musterctl.webclient import WebServer
 
 Versions = Mapping[Resource[Any], str]
-"""Maps each kind to watch to the resource version of its list, from which the watch continues."""
+"""Maps each kind that is watched to the resource version of its list, from which the watch continues."""
 _READ_EVERY_S = 1.0
 _NO_FORECAST = (
     "you may not list the nodes and pods of the whole cluster, so only reservations show when a gang starts; ask an "
@@ -100,7 +100,7 @@ def ps(
 
 
 def list_gangs(client: Client, shown: Shown, *, watch: bool) -> None:
-    """Print a list, and with `watch` each change."""
+    """Print a list of gangs, and with `watch` each later change."""
     printing = printer(shown)
     objects = read_all(client, shown.namespace)
     if missing := unread(objects):
@@ -132,7 +132,8 @@ def list_gangs(client: Client, shown: Shown, *, watch: bool) -> None:
 def changes(client: Client, shown: Shown, objects: RowSources) -> Iterator[list[GangRow]]:
     """Yield the gangs that have changed since these objects were read; deleted gangs get the state `Gone`.
 
-    PodGroups of both kinds are watched; after any change everything is read again, at most once a second.
+    Volcano's PodGroups and native PodGroups are watched. After a change, all objects are read again, at most once a
+    second.
     """
     before = rows(objects)
     while True:
@@ -147,7 +148,7 @@ def changes(client: Client, shown: Shown, objects: RowSources) -> Iterator[list[
 def wait_for_news(client: Client, namespace: str | None, versions: Versions) -> None:
     """Wait until an object of one of these kinds changes, or the API server ends a watch.
 
-    Native PodGroups are left out if the user may list but not watch them. Raise APIError if a watch does.
+    Native PodGroups are not watched if the user is allowed only to list them. Raise APIError if a watch raises it.
     """
     news: SimpleQueue[APIError | None] = SimpleQueue()
     watches: list[LoopIterator[Any]] = []
@@ -171,7 +172,7 @@ def wait_for_news(client: Client, namespace: str | None, versions: Versions) -> 
 
 
 def _forward(watch: LoopIterator[Any], news: SimpleQueue[APIError | None]) -> None:
-    """Put None into the queue when the watch reports a change or ends; if the watch fails, put the error."""
+    """Put None into the queue when the watch reports a change or ends; if the watch fails, put the error there."""
     try:
         next((kind for kind, _ in watch if kind != "BOOKMARK"), None)
     except APIError as error:

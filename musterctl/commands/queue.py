@@ -1,4 +1,4 @@
-"""`muster queue`: queues from the command line, and their shares as the planner computes them."""
+"""`muster queue`: queues on the command line, and the shares that the planner computes for them."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -29,9 +29,9 @@ WATCH_S = 5
 
 
 def again(show: Callable[[], None], *, watch: bool) -> None:
-    """Show the output once; with `watch`, show it again and again until the user interrupts the command.
+    """Show the output once; with `watch`, refresh the output until the user interrupts the command.
 
-    The interruption is not an error.
+    An interruption is not an error.
     """
     show()
     try:
@@ -48,7 +48,7 @@ def _shown(quantities: JSON) -> str:
 
 
 def _namespaces(queue: JSON) -> str:
-    """Return the queue's own selector of the namespaces that may use it; selectors of its ancestors also apply."""
+    """Return the queue's own namespace selector, as text; the selectors of the queue's ancestors also apply."""
     annotations = queue.get("metadata", {}).get("annotations") or {}
     return annotations.get(NAMESPACE_SELECTOR) or "all"
 
@@ -118,7 +118,7 @@ def view(*, queue_name: str, output: str, where: Where) -> None:
 
 
 def _limits(found: JSON) -> Iterator[tuple[str, str]]:
-    """Yield the limits of a queue except its capability, as their annotations state them."""
+    """Yield the limits that annotations of a queue set, in addition to its capability."""
     annotations = found.get("metadata", {}).get("annotations") or {}
     for title, key in (("Per user", names.MAX_PER_USER), ("By model", names.MAX_BY_MODEL), ("Windows", names.WINDOWS)):
         if key in annotations:
@@ -136,7 +136,7 @@ def _restrictions(name: str, queues: Mapping[str, Queue]) -> Iterator[str]:
 
 
 def _show_gangs(client: Client, queue_name: str, status: JSON) -> None:
-    """Print the gangs of a queue, or their number if the user may not list the gangs of all namespaces."""
+    """Print the gangs of a queue, or only their number if the user cannot list the gangs of all namespaces."""
     try:
         with known(client, POD_GROUPS):
             gangs = [group for group in client.list(POD_GROUPS) if group.spec.queue == queue_name]
@@ -155,10 +155,10 @@ def _show_gangs(client: Client, queue_name: str, status: JSON) -> None:
 @click.option("-w", "--watch", is_flag=True, help=f"Refresh the output every {WATCH_S} seconds until interrupted.")
 @report_options
 def top(*, resource: str, watch: bool, output: str, read: ClusterReader) -> None:
-    """Shows usage and share of every queue, and its waiting gangs.
+    """Shows the usage, the share and the waiting gangs of each queue.
 
-    The amounts of a queue include its descendants' amounts. If you may not list the whole cluster, the command shows
-    the statuses of Queues, or the positions of your own gangs in them.
+    The amounts of a queue include its descendants' amounts. If you are not allowed to list the whole cluster, the
+    command shows the status of each Queue, or the positions of your own gangs.
     """
     again(lambda: _show_top(resource, output, read), watch=watch)
 
@@ -192,7 +192,7 @@ def explain_queue(*, queue_name: str, output: str, read: ClusterReader) -> None:
 
 
 def _request(name: str, action: str, text: str) -> click.Command:
-    """Return a `muster queue` subcommand that creates a Command object with this action for each named queue."""
+    """Return a subcommand of `muster queue`, which creates a Command with this action for each named queue."""
 
     @click.command(name, help=text)
     @names_argument

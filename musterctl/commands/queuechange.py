@@ -1,4 +1,4 @@
-"""`muster queue create`, `update` and `delete`, and the list of a queue's gangs by their owners."""
+"""`muster queue create`, `update` and `delete`, and the list of the gangs in a queue, with their owners."""
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
@@ -29,10 +29,10 @@ _INT32 = 2**31 - 1
 
 
 class QueueCommand(click.Command):
-    """A command that explains how to set --reclaimable, which is a switch without a value."""
+    """A command with a helpful error for a value after --reclaimable, which is a switch without a value."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """If --reclaimable is given with a value, raise an error that names the right option."""
+        """Parse the arguments; if --reclaimable has a value, raise an error that names the right option."""
         for option, value in pairwise(word for each in args for word in each.split("=", 1)):
             if option in {"--reclaimable", "--not-reclaimable"} and value.lower() in {"true", "false"}:
                 ctx.fail(f"{option} takes no value: write --reclaimable for true, --not-reclaimable for false")
@@ -40,7 +40,7 @@ class QueueCommand(click.Command):
 
 
 def queue_options(*, parent: str | None, weight: int | None, reclaimable: bool | None) -> Callable[[F], F]:
-    """Return a decorator that adds the options of a queue, with these defaults; None leaves a field unchanged."""
+    """Return a decorator that adds the options of a queue with these defaults; None leaves a field unchanged."""
     shown = weight is not None
 
     def decorate(command: F) -> F:
@@ -92,7 +92,7 @@ def queue_options(*, parent: str | None, weight: int | None, reclaimable: bool |
 
 
 def queue_content(options: Mapping[str, Any]) -> JSON:
-    """Return the spec, annotations and labels from the options, as an object or a merge patch.
+    """Return the spec, annotations and labels that the options set, as an object or a merge patch.
 
     An amount of `none` becomes null, which removes the limit. Raise BadParameter if an option is invalid.
     """
@@ -118,7 +118,7 @@ def queue_content(options: Mapping[str, Any]) -> JSON:
 
 
 def check_resources(client: Client, options: Mapping[str, Any]) -> None:
-    """Refuse a misspelt resource of the cluster; warn about other unknown resources."""
+    """Refuse a name that looks like a misspelt resource of the cluster; print a warning for other unknown names."""
     asked = {name: amounts(options[name], f"--{name}") for name in AMOUNTS}
     if not any(asked.values()):
         return
@@ -135,7 +135,7 @@ def check_resources(client: Client, options: Mapping[str, Any]) -> None:
 
 
 def known_resources(client: Client) -> set[str]:
-    """Return the resources of nodes and queues that the user may list."""
+    """Return the names of resources of the nodes and queues that the user can list."""
     known = set(EVERYWHERE)
     for node in may_list(client, NODES) or ():
         known |= node.status.allocatable.keys()
@@ -150,7 +150,7 @@ names_argument = name_argument(QUEUES, "queue_names", several=True)
 
 
 def rows_of(groups: Sequence[PodGroup]) -> list[GangRow]:
-    """Return the rows of these gangs, computed from their PodGroups alone."""
+    """Return the table rows of these gangs, computed only from their PodGroups."""
     return rows(RowSources(groups=list(groups), pods=None, placements=None, jobs=None, train_jobs=None))
 
 

@@ -1,4 +1,4 @@
-"""`muster record`: records the planner's input from outside, for clusters whose extender does not record."""
+"""`muster record`: records the planner's input by watching the cluster, if its extender makes no recording."""
 
 import threading
 import time
@@ -57,7 +57,7 @@ def record(
 
     The command watches the cluster as the extender does, until it is interrupted. The recording contains no decisions,
     which only an extender can record (its setting recordFolder). The recording contains no Secrets and no environment
-    of containers.
+    variables of containers.
     """
     if (folder is None) == (recorded is None):
         raise click.UsageError("give either a FOLDER to record into, or --status with a recording")
@@ -75,7 +75,7 @@ def record(
 
 
 def _record(client: Client, recording: RecordingFolder, pool: str, for_s: float | None) -> None:
-    """Record until the time is up, or the user interrupts."""
+    """Record until the time is up, or the user interrupts the command."""
     published = published_by(client, [pool])
     suspects, inputs = suspects_of(published, [pool]), inputs_of(published, [pool])
     settings = settings_of(suspects[pool]) if pool in suspects else {}

@@ -59,9 +59,9 @@ def replay(
     """Replays the decisions of a recording.
 
     RECORDING is a folder that `muster record` or an extender has written, or one file of it. Without a change, the
-    planner repeats each recorded cycle. The report lists decisions that differ from the recorded ones, with exit code 1
-    if there are any. With a change, the recorded workloads are submitted to the changed cluster in simulated time. The
-    report compares starts, waits, evictions and utilisation with a replay without the change.
+    planner repeats each recorded cycle. The report lists decisions that differ from the recorded decisions; any
+    difference causes exit code 1. With a change, the recorded workloads are submitted to the changed cluster in
+    simulated time. The report compares starts, waits, evictions and utilisation with a replay without the change.
     """
     if (add_nodes is None) != (like is None):
         raise click.UsageError("use --add-nodes together with --like: the number of nodes, and the node to copy")
@@ -93,9 +93,9 @@ def _print(report: Any, lines: list[Any], read: Recording, output: str) -> None:
 
 
 def _queues(file: Path) -> list[Queue]:
-    """Return the queues of a file of manifests.
+    """Return the queues in a file of manifests.
 
-    Raise ValueError if the file contains no queues, or other objects as well.
+    Raise ValueError if the file contains no queues, or also contains other objects.
     """
     try:
         documents = [each for each in yaml.safe_load_all(file.read_text(encoding="utf-8")) if each]

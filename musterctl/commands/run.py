@@ -31,7 +31,7 @@ from musterctl.output.listing import INTERRUPTED
 
 POLL_S = 1.0
 _END_S = 10.0
-"""Maximum time to wait for the end of the pod after its terminal has ended."""
+"""Maximum time, in seconds, to wait for the end of the pod after its terminal has closed."""
 _MAIN = "main"
 
 
@@ -62,9 +62,9 @@ def run(
 ) -> None:
     """Runs COMMAND in a pod that waits in a queue.
 
-    COMMAND, by default a shell, gets this terminal; without a terminal, its output is printed. The exit code is the
-    exit code of COMMAND. While the pod waits, the reason is shown on standard error. The pod is deleted in the end,
-    also after Ctrl-C.
+    COMMAND, by default a shell, uses the terminal of this command; without a terminal, the output of COMMAND is
+    printed. The exit code is the exit code of COMMAND. While the pod waits, the reason is shown on standard error. The
+    pod is deleted at the end, also after Ctrl-C.
     """
     terminal = on_terminal()
     kubectl = _kubectl(where) if terminal else ""
@@ -94,7 +94,7 @@ def run(
 
 
 def on_terminal() -> bool:
-    """Return True if the user can type, and sees the output."""
+    """Return True if standard input and standard output are a terminal."""
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
@@ -123,7 +123,7 @@ def pod_of(
 
 
 def wait_for_start(client: Client, made: Pod) -> Pod:
-    """Return the pod once its container has started; print each new reason for waiting."""
+    """Wait until the container of the pod has started, and return the pod; print each new reason for waiting."""
     shown = ""
     while True:
         with suppress(Unreachable):  # keep waiting: the pod keeps its position in the queue
@@ -152,7 +152,7 @@ def waiting_text(client: Client, pod: Pod) -> str:
 
 
 def exit_code(client: Client, made: Pod, most_s: float) -> int:
-    """Return the exit code of the command; wait at most this time for its end."""
+    """Return the exit code of the pod's command; wait at most this time for the end of the command."""
     pod, until = made, time.monotonic() + most_s
     while True:
         with suppress(Unreachable):
@@ -180,5 +180,5 @@ def _current(client: Client, made: Pod) -> Pod:
 
 
 def _kubectl(where: Where) -> str:
-    """Return the kubectl on the PATH, else the plane's kubectl."""
+    """Return the kubectl on the PATH, or else the kubectl of the local control plane."""
     return shutil.which("kubectl") or str(existing(where.plane or only_name()).kubectl_program())

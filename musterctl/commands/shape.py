@@ -1,4 +1,4 @@
-"""`muster shape`: manifests as admission changes them, before they are submitted."""
+"""`muster shape`: shows manifests as admission would change them, before they are submitted."""
 
 import sys
 from collections.abc import Iterator
@@ -51,12 +51,13 @@ def shape(
 ) -> None:
     """Prints manifests as Muster's webhook would admit them.
 
-    Objects are first checked against the API server's schema, which refuses unknown fields, for example. After a
-    workload, its first pod of each shape is shown, and after a TrainJob its compiled objects. No cluster is needed
-    without --online and --kubeconfig. Owners, namespaces and queues are then looked up in the same files, runtimes also
-    in Muster's own set. Every queue counts as open. Defaults of the API server are not shown. The command changes
-    nothing. --native also shows the PodGroup of scheduling.k8s.io that Muster publishes for a gang, and how Muster
-    reads such a PodGroup or a Workload in the files. The exit code is 1 if an object would be refused.
+    Objects are first checked against the API server's schema, which refuses unknown fields, for example. Each workload
+    is followed by the first pod of each of its pod templates, and each TrainJob by its compiled objects. Without
+    --online and --kubeconfig, no cluster is needed. In this case, owners, namespaces and queues are looked up in the
+    same files, and runtimes also among Muster's own runtimes. Every queue then counts as open. Defaults of the API
+    server are not shown. The command changes no objects. The option --native also shows the PodGroup of
+    scheduling.k8s.io that Muster publishes for a gang, and how Muster reads such a PodGroup or a Workload in the files.
+    The exit code is 1 if an object would be refused.
     """
     found = [document for file in files for document in documents(file)]
     groups = parse(admission_config or "")
@@ -77,7 +78,7 @@ def shape(
 def _cluster(where: Where) -> Iterator[Lookups]:
     """Yield look-ups in a cluster.
 
-    Queues are listed, because messages name them; other objects are read one by one.
+    All queues are listed, because messages name usable queues; other objects are read one by one.
     """
     found = ClusterLookups(where.client())
     queues = found.caches[0].reflector

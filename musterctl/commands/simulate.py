@@ -74,9 +74,9 @@ def simulate(
 ) -> None:
     """Shows which gangs would start or wait after changes.
 
-    The command lists the nodes of gangs that would start, and the reasons of gangs that would wait. It changes nothing.
-    If you may not list the whole cluster, the command only shows the results of admission and of the queues for
-    manifests.
+    The command lists the nodes of gangs that would start, and the reasons why other gangs would wait. It changes
+    nothing. If you are not allowed to list the whole cluster, the command shows only whether admission and the queues
+    would accept manifests.
     """
     if (add_nodes is None) != (like is None):
         raise click.UsageError("use --add-nodes together with --like: the number of nodes, and the node to copy")
@@ -120,7 +120,7 @@ def simulate(
 def _read_submission(
     files: tuple[str, ...], dump: ClusterDump, read: ClusterReader, namespace: str, config: str
 ) -> Submission:
-    """Return the submission of these files; `config` is the configuration of the webhook."""
+    """Return the objects that result from submitting these files; `config` is the configuration of the webhook."""
     try:
         found = [(file, list(documents(file))) for file in files]
         submission = Submission(
@@ -144,7 +144,7 @@ def _read_submission(
 
 
 def _check_classes(submission: Submission, dump: ClusterDump) -> None:
-    """Raise ClickException if the cluster lacks a PriorityClass of the manifests, which admission would refuse."""
+    """Raise ClickException if manifests name a PriorityClass that the cluster lacks: admission would refuse them."""
     named = {item.spec.priority_class_name for _, item in submission.items if isinstance(item, (Pod, PodGroup))}
     if lacking := sorted(named - {item.metadata.name for item in dump.objects_of(PRIORITY_CLASSES)} - {""}):
         raise click.ClickException(
@@ -154,7 +154,7 @@ def _check_classes(submission: Submission, dump: ClusterDump) -> None:
 
 
 def _sources(objects: Sequence[JSON], connect: Callable[[], Client | None], namespace: str) -> Iterator[JSON]:
-    """Yield the TrainJobs' runtimes and the JobFlows' JobTemplates that the cluster has."""
+    """Yield those runtimes of the TrainJobs and JobTemplates of the JobFlows that exist in the cluster."""
     wanted = [each for each in objects if each.get("kind") in {TRAIN_JOBS.kind, JOB_FLOWS.kind}]
     client = connect() if wanted else None
     if client is None:
@@ -169,7 +169,7 @@ def _sources(objects: Sequence[JSON], connect: Callable[[], Client | None], name
 
 
 def _named_in(document: JSON) -> Iterator[tuple[Resource[Any], str]]:
-    """Yield the kind and name of each runtime or JobTemplate that a TrainJob or JobFlow names."""
+    """Yield kind and name of each runtime that a TrainJob names, and of each JobTemplate that a JobFlow names."""
     reference = mapping(value_at(document, ("spec", "runtimeRef")))
     if reference:
         own = reference.get("kind") == TRAINING_RUNTIMES.kind

@@ -1,6 +1,6 @@
 """`muster train`: runs a Python file on several nodes without Kubeflow's SDK, and shows its progress and logs.
 
-`trainjobs` has the commands for existing TrainJobs, and the command group.
+The module `trainjobs` has the commands for existing TrainJobs, and the command group.
 """
 
 import sys
@@ -30,11 +30,11 @@ from musterctl.output.listing import INTERRUPTED, show_object
 
 POLL_S = 1.0
 _LAST_LINES_S = 5.0
-"""Maximum time to wait for the last lines of a log."""
+"""Maximum time, in seconds, to wait for the last lines of a log."""
 
 
 class WithArguments(WithCommand):
-    """A command line whose arguments after `--` are passed to the file or function."""
+    """A command whose arguments after `--` are passed to the file or function."""
 
     rest = "ARGUMENTS"
 
@@ -89,7 +89,7 @@ def run_file(
     """Runs a Python file on several nodes, as a TrainJob.
 
     Only the file itself is sent, so modules that it imports must be in the image. With FILE.py:FUNCTION, only the
-    function is sent and called, with ARGUMENTS of the form name=value. The log of rank 0 goes to standard output, the
+    function is sent; it is called with ARGUMENTS of the form name=value. The log of rank 0 goes to standard output, the
     progress and the reason for waiting to standard error. After Ctrl-C the training keeps running.
     """
     name, content, arguments = trainfile.read_train_file(file, command)
@@ -111,7 +111,10 @@ def run_file(
 
 
 def watch_to_the_end(client: Client, train_job: trainer.TrainJob, trainers: Sequence[str], *, logs: bool) -> None:
-    """Print progress until the end, and exit with 1 if the training failed; after Ctrl-C the training keeps running."""
+    """Print the progress until the end; exit with code 1 if the training fails.
+
+    After Ctrl-C, the training keeps running.
+    """
     name, namespace = train_job.metadata.name, train_job.metadata.namespace
     try:
         good = follow(client, train_job, trainers, logs=logs)
@@ -123,11 +126,10 @@ def watch_to_the_end(client: Client, train_job: trainer.TrainJob, trainers: Sequ
 
 
 def runtime_of(client: Client, name: str, namespace: str) -> trainfile.Runtime:
-    """Return the runtime of the namespace, else of the cluster.
+    """Return the runtime with this name in the namespace, or else the cluster-wide runtime.
 
-    If no runtime has this name, raise ClickException, which lists all runtimes.
-
-    Users who may not list the cluster's runtimes get the chart's runtime of this name.
+    If no runtime has this name, raise ClickException, which lists all runtimes. For a user who is not allowed to list
+    ClusterTrainingRuntimes, return the chart's runtime with this name.
     """
     own: dict[str, trainfile.Runtime] = {}
     with known(client, trainingruntime.CLUSTER_TRAINING_RUNTIMES), suppress(Forbidden):
@@ -157,7 +159,10 @@ def _pairs(texts: tuple[str, ...], option: str) -> dict[str, str]:
 
 
 def follow(client: Client, train_job: trainer.TrainJob, trainers: Sequence[str], *, logs: bool) -> bool:
-    """Print progress until the end, and return True for success. Raise ClickException if the TrainJob is deleted."""
+    """Print the progress of a TrainJob until its end, and return True if it has succeeded.
+
+    Raise ClickException if the TrainJob is deleted.
+    """
     name, namespace = train_job.metadata.name, train_job.metadata.namespace
     printer = Logs(client, namespace)
     printed = ""
@@ -182,7 +187,7 @@ def follow(client: Client, train_job: trainer.TrainJob, trainers: Sequence[str],
 
 
 def state_text(train_job: trainer.TrainJob, why: Callable[[], str]) -> str:
-    """Return the state of a TrainJob in a few words; `why` is called only if it waits."""
+    """Return the state of a TrainJob in a few words; `why` is called only if the TrainJob waits."""
     held = {each.type: each for each in train_job.status.conditions}
     counts = train_job.status.jobs_status
     fetching = [each.name for each in counts if each.name.endswith("initializer") and not each.succeeded]
@@ -201,7 +206,7 @@ def state_text(train_job: trainer.TrainJob, why: Callable[[], str]) -> str:
 
 
 def waits(client: Client, name: str, namespace: str) -> str:
-    """Return the reason why the gang of a TrainJob waits; empty without a reason."""
+    """Return the reason why the gang of a TrainJob waits; "" if no reason is known."""
     try:
         job = client.get(batch.JOBS, name, namespace)
         group = client.get(scheduling.POD_GROUPS, f"{name}-{job.metadata.uid}", namespace)
@@ -211,7 +216,7 @@ def waits(client: Client, name: str, namespace: str) -> str:
 
 
 def first_pod(client: Client, train_job: trainer.TrainJob, trainers: Sequence[str]) -> Pod | None:
-    """Return the pod of rank 0 if it has started; otherwise None."""
+    """Return the pod of rank 0 if this pod has started; otherwise None."""
     name, namespace = train_job.metadata.name, train_job.metadata.namespace
     selector = f"{JOBSET_NAME}={name},{REPLICATED_JOB}={trainers[0]},{names.COMPLETION_INDEX}=0"
     found = client.list(PODS, namespace, label_selector=selector)
@@ -220,7 +225,7 @@ def first_pod(client: Client, train_job: trainer.TrainJob, trainers: Sequence[st
 
 
 class Logs:
-    """Printer of a container's log across restarts: a gang that restarts has new pods, which are followed in turn."""
+    """Printer of the log of rank 0; when the gang restarts, the log of its new pod follows."""
 
     def __init__(self, client: Client, namespace: str, container: str = trainer.NODE) -> None:
         self._client = client
@@ -230,7 +235,7 @@ class Logs:
         self._thread: threading.Thread | None = None
 
     def follow(self, pod: Pod) -> None:
-        """Print the log of a pod from its beginning, unless printing has already started."""
+        """Print the log of a pod from the beginning, unless the log of this pod is already being printed."""
         if pod.metadata.uid == self._uid:
             return
         self._uid = pod.metadata.uid

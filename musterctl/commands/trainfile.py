@@ -1,4 +1,4 @@
-"""The TrainJob of `muster train`: a Python file, or one function of it, inside the command of a container."""
+"""The TrainJob of `muster train`: a Python file, or one function in the file, inside the command of a container."""
 
 import ast
 import re
@@ -24,13 +24,13 @@ JSON = dict[str, Any]
 Runtime = TrainingRuntime | ClusterTrainingRuntime
 MANAGER = "muster.dev/train"
 MAX_BYTES = 100_000
-"""Limit of a file's size: Linux allows 128 KiB for one argument of a program."""
+"""Maximum size of a file, in bytes, because Linux allows 128 KiB for one argument of a program."""
 _STARTERS = {"torch": "torchrun", "mpi": "python"}
 _NAME_CHARS = 40
 
 
 def read_train_file(place: str, arguments: Sequence[str]) -> tuple[str, str, list[str]]:
-    """Return name and content of FILE (for FILE:FUNCTION, a source that calls the function), and the arguments."""
+    """Return the name and the content of FILE, and the arguments; for FILE:FUNCTION, the content calls the function."""
     file, _, function = place.partition(":")
     path = Path(file)
     try:
@@ -52,13 +52,13 @@ def read_train_file(place: str, arguments: Sequence[str]) -> tuple[str, str, lis
 
 
 def shipped() -> dict[str, ClusterTrainingRuntime]:
-    """Return the runtimes that the chart ships, by name."""
+    """Return the runtimes that the chart contains, keyed by name."""
     found = (msgspec.convert(document(file), ClusterTrainingRuntime) for file in sorted(RUNTIMES.glob("*.yaml")))
     return {each.metadata.name: each for each in found}
 
 
 def command(framework: str, name: str, content: str, arguments: Sequence[str]) -> list[str]:
-    """Return a command that writes the file into a new folder and runs it; `$$` keeps Kubernetes from expanding."""
+    """Return a command that writes the file into a new folder and runs it; `$$` is an escaped `$` in Kubernetes."""
     end = "MUSTER_END"
     while end in content:
         end += "_"
@@ -74,7 +74,10 @@ def command(framework: str, name: str, content: str, arguments: Sequence[str]) -
 
 
 def framework(runtime: Runtime) -> str:
-    """Return the framework that starts a file on this runtime. Raise ClickException if the runtime cannot run files."""
+    """Return the framework that this runtime uses to start a Python file.
+
+    Raise ClickException if the runtime cannot run files.
+    """
     if runtime.metadata.labels.get(RUNTIME_FRAMEWORK) == "torchtune":
         raise click.ClickException(
             f"runtime {runtime.metadata.name} fine-tunes with torchtune and cannot run your file: choose another one "
@@ -84,7 +87,7 @@ def framework(runtime: Runtime) -> str:
 
 
 def job_name(file: str) -> str:
-    """Return a new name, derived from the file's name."""
+    """Return a new name for a TrainJob, derived from the file's name."""
     stem = re.sub(r"[^a-z0-9]+", "-", file.removesuffix(".py").lower()).strip("-")[:_NAME_CHARS].rstrip("-")
     return f"{stem if stem[:1].isalpha() else f'train-{stem}'.rstrip('-')}-{secrets.token_hex(3)}"
 
@@ -127,14 +130,14 @@ def manifest(
 
 
 def trainers(runtime: Runtime) -> list[str]:
-    """Return the replicated jobs whose pods train, which run the command; `node` if the runtime marks none."""
+    """Return the replicated jobs whose pods run the command; `node` if the runtime marks none as the trainer."""
     jobs = runtime.spec.template.spec.replicated_jobs
     found = [job.name for job in jobs if _labels(job.template).get(ANCESTOR) == TRAINER]
     return found or [NODE]
 
 
 def amounts(gpus: int | None, cpu: str | None, memory: str | None) -> dict[str, str]:
-    """Return the resources of each node that the options set."""
+    """Return the resources that the options set for each node."""
     given = {"cpu": cpu, "memory": memory, GPU: None if gpus is None else str(gpus)}
     return {key: value for key, value in given.items() if value}
 
@@ -151,7 +154,7 @@ def _labels(template: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _function(content: str, tree: ast.Module, file: str, name: str, arguments: Sequence[str]) -> str:
-    """Return the source of a function of the file's top level, and a call of it with `key=value` arguments."""
+    """Return the source of a function at the top level of a file, followed by its call with `key=value` arguments."""
     functions = {each.name: each for each in tree.body if isinstance(each, ast.FunctionDef)}
     if name not in functions:
         there = ", ".join(functions) or "none"

@@ -36,7 +36,7 @@ class FileOrCommand(click.Group):
         return super().parse_args(ctx, args)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return the command of this name; `run` for the name of a Python file."""
+        """Return the command with this name; `run` for the name of a Python file."""
         return super().get_command(ctx, cmd_name) or (run_file if ".py" in cmd_name else None)
 
 
@@ -98,9 +98,9 @@ def attach(*, job_name: str, no_logs: bool, namespace: str | None, where: Where)
 
 
 def _trainers(client: Client, train_job: trainer.TrainJob) -> list[str]:
-    """Return the replicated jobs whose pods train.
+    """Return the names of the replicated jobs whose pods train.
 
-    If the runtime cannot be read, return `node`, the name in all of Muster's runtimes.
+    If the runtime cannot be read, return `node`, which is the name in all of Muster's runtimes.
     """
     ref, namespace = train_job.spec.runtime_ref, train_job.metadata.namespace
     try:

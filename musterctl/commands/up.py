@@ -1,6 +1,6 @@
-"""`muster up`: starts a plane, attaches Muster to an existing cluster, or creates a kind cluster.
+"""`muster up`: starts a local control plane, attaches Muster to an existing cluster, or creates a kind cluster.
 
-The planner's configuration may change while a plane runs, because its extender follows the file.
+The planner's configuration can be changed while a control plane runs, because the extender reloads the file.
 """
 
 import os
@@ -32,13 +32,13 @@ from musterctl.running import published_in
 
 VERSION_VARIABLE = "MUSTER_KUBERNETES"
 _OF_PLANES = ("nodes", "pool", "cpu", "memory", "gpus", "racks", "blocks", "kubernetes")
-"""Options of new planes only; they cannot be used with an existing control plane."""
+"""Options that only new local control planes have; they cannot be used with an existing cluster."""
 _ANSWER_S: Final = 30.0
 _POLL_S: Final = 0.2
 
 
 def _quantity(_: click.Context, param: click.Parameter, value: str | None) -> str | None:
-    """Parameter type for Kubernetes quantities; refuses other values."""
+    """Parameter type for Kubernetes quantities, which refuses other values."""
     try:
         if value is not None:
             quantity.parse(value)
@@ -67,7 +67,7 @@ def _quantity(_: click.Context, param: click.Parameter, value: str | None) -> st
     "--kubernetes",
     metavar="VERSION",
     help=f"Version of the control plane: {', '.join(binaries.VERSIONS)}; with kind a full version, such as 1.34.0. "
-    f"{VERSION_VARIABLE} sets the version of planes that run as processes.",
+    f"{VERSION_VARIABLE} sets the version of local control planes.",
 )
 @click.option(
     "--kubeconfig",
@@ -130,14 +130,14 @@ def up(name: str, *, foreground: bool, provider: str, no_scheduler: bool, image:
 
 
 def _kind(name: str, chosen: Mapping[str, Any], image: str) -> None:
-    """Create or update a kind cluster; options that only apply to planes are refused."""
+    """Create or update a kind cluster; refuse options that apply only to local control planes."""
     useless = [f"--{option.replace('_', '-')}" for option in chosen if option not in KindOptions.__struct_fields__]
     if useless:
         raise click.UsageError(
             f"{', '.join(useless)}: cannot be combined with --provider kind; use the chart's values instead"
         )
     if name in state.names():
-        raise LocalError(f"{name} is a plane of processes; `muster down --name {name}` ends it")
+        raise LocalError(f"{name} is a control plane of local processes; `muster down --name {name}` ends it")
     cluster = KindCluster(name)
     console = Console(stderr=True)
     began_s = time.monotonic()
@@ -152,9 +152,9 @@ def _waiting(console: Console, began_s: float, what: str) -> None:
 
 
 def plane_of(name: str, chosen: Mapping[str, Any] | None = None, *, bound: bool = False) -> Plane:
-    """Return the plane of this name, or create it with the options in `chosen`.
+    """Return the local control plane with this name, or create it with the options in `chosen`.
 
-    A running plane with other options is an error.
+    If it already runs with other options, raise LocalError.
     """
     chosen = chosen or {}
     if KindCluster(name).made() is not None:
@@ -169,7 +169,9 @@ def plane_of(name: str, chosen: Mapping[str, Any] | None = None, *, bound: bool 
         if not differences:
             return plane
         if not plane.attached or any(part.alive for part in plane.parts.values()):
-            raise LocalError(f"plane {name} exists with {', '.join(differences)}; `muster down --name {name}` ends it")
+            raise LocalError(
+                f"control plane {name} exists with {', '.join(differences)}; `muster down --name {name}` ends it"
+            )
         plane.remove()
     options = PlaneOptions(**chosen)
     _check(options, chosen)
@@ -199,11 +201,11 @@ def _check(options: PlaneOptions, chosen: Mapping[str, Any]) -> None:
             "--pool: cannot be combined with --shared-scheduler, because each pool has its own kube-scheduler"
         )
     if not options.kubeconfig and not options.scheduler:
-        raise click.UsageError("--no-scheduler requires --kubeconfig: a new plane needs its own scheduler")
+        raise click.UsageError("--no-scheduler requires --kubeconfig: a new control plane needs its own scheduler")
 
 
 def _differences(options: PlaneOptions, chosen: Mapping[str, Any]) -> list[str]:
-    """Return the chosen options that an existing plane has with another value, as texts with the plane's value."""
+    """Return a text about each chosen option that has a different value in the existing control plane."""
     stored = msgspec.structs.asdict(options)
     if options.admission_config:
         stored["admission_config"] = "of other content"  # text shown instead of a whole file
@@ -213,7 +215,10 @@ def _differences(options: PlaneOptions, chosen: Mapping[str, Any]) -> list[str]:
 
 
 def start(plane: Plane, console: Console, *, lines: bool = False) -> None:
-    """Start the plane and show the awaited conditions, line by line with `lines`; remove a new plane that fails."""
+    """Start the control plane and show the awaited conditions.
+
+    With `lines`, print a line for each condition. If the start of a new control plane fails, remove it.
+    """
     began_s = time.monotonic()
     try:
         if lines or not console.is_terminal:
@@ -228,7 +233,7 @@ def start(plane: Plane, console: Console, *, lines: bool = False) -> None:
 
 
 def _stay(plane: Plane, console: Console) -> None:
-    """Start the plane, keep its parts alive, and stop it on SIGTERM or Ctrl-C."""
+    """Start the control plane, restart parts that die, and stop it on SIGTERM or Ctrl-C."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # like Ctrl-C: `finally` stops the plane
     try:
         start(plane, console, lines=True)
@@ -244,13 +249,13 @@ def _stay(plane: Plane, console: Console) -> None:
 
 
 def _kept(folder: Path) -> str | None:
-    """Return the planner's configuration of the plane in this folder; "" for the default, None if there is no plane."""
+    """Return the planner's configuration that this folder stores; "" for the default, None without a control plane."""
     found = state.load(folder)
     return found.options.planning_config if found else None
 
 
 def _keep(folder: Path, text: str) -> None:
-    """Store a new planner's configuration for the plane in this folder."""
+    """Store a new configuration of the planner for the control plane whose folder this is."""
     found = state.load(folder)
     if found is not None and found.options.planning_config != text:
         options = msgspec.structs.replace(found.options, planning_config=text)
@@ -270,9 +275,9 @@ def change_planning(plane: Plane, before: str | None) -> bool:
 
 
 def wait_planning(plane: Plane) -> None:
-    """Wait until the extender of a running plane uses the configuration.
+    """Wait until the extender of a running control plane uses the planner's configuration.
 
-    If the extender does not use it, raise LocalError with the reason.
+    If the extender does not use the configuration, raise LocalError with the reason.
     """
     deadline_s = time.monotonic() + _ANSWER_S
     text, log_file = plane.state.options.planning_config, plane.part(state.EXTENDER).log_file

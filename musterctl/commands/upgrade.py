@@ -1,4 +1,4 @@
-"""`muster upgrade check`: the changes that an upgrade to this version would make, before it is made."""
+"""`muster upgrade check`: shows the changes that an upgrade to this version would make."""
 
 import sys
 from collections.abc import Iterator, Mapping
@@ -39,8 +39,9 @@ def upgrade() -> None:
 def check(namespace: str, values: tuple[Path, ...], kubernetes_version: str | None, where: Where) -> None:
     """Compares CRDs, settings and flags with this version (alpha).
 
-    Run the check with the new version's command line before `helm upgrade`. Lines that begin with `error` need action
-    first: values that this version refuses, or CRDs that accept less. With such a line, the exit code is 1.
+    Run the check with the new version's command line before `helm upgrade`. Lines that begin with `error` show changes
+    that need action before the upgrade: values that this version refuses, or CRDs that become stricter. With such a
+    line, the exit code is 1.
     """
     client = where.client()
     arguments = [f"--kube-version={kubernetes_version}"] if kubernetes_version else []
@@ -71,7 +72,7 @@ def _crds(client: Client, rendered: set[str]) -> Iterator[str]:
 
 
 def _objects(client: Client, objects: list[JSON], namespace: str) -> Iterator[str]:
-    """Yield the changes of settings and flags, by object."""
+    """Yield the changes of settings and flags in each object."""
     for resource in _COMPARED:
         with failing_as("read", client, resource, "", namespace):
             listed = client.list(resource, namespace, label_selector=_OWN)
@@ -88,7 +89,7 @@ def _objects(client: Client, objects: list[JSON], namespace: str) -> Iterator[st
 
 
 def _facts(found: JSON) -> dict[str, str]:
-    """Return the compared parts of an object: each setting of its files, or each flag of its containers."""
+    """Return the parts of an object that are compared: each setting in its files, or each flag of its containers."""
     if "spec" in found:
         containers = found["spec"]["template"]["spec"]["containers"]
         flags = [(each["name"], *flag.partition("=")[::2]) for each in containers for flag in each.get("args", ())]

@@ -52,8 +52,8 @@ def usage(
 ) -> None:
     """Shows usage by queue, user, namespace or workload, in hours.
 
-    The table has the GPU-hours, core-hours and GiB-hours requested, held, used and lost. docs/history.md defines these
-    terms.
+    The table shows the GPU-hours, core-hours and GiB-hours that were requested, held, used and lost. The page
+    docs/history.md defines these terms.
     """
     asked = UsageQuery(by=by, since=max(0.0, time.time() - since_s), namespace=namespace, queue=queue)
     source = source_of(where, store, server)
@@ -95,5 +95,5 @@ def _table(by: tuple[str, ...], found: list[UsageRow]) -> None:
 
 
 def _rank(resource: str) -> tuple[int, str]:
-    """Sort key: GPUs first, then cores and memory, then all other resources."""
+    """Return a sort key for resources: GPUs first, then cores and memory, then all other resources."""
     return (0 if is_gpu(resource) else 1 if resource == CPU else 2 if resource == "memory" else 3, resource)

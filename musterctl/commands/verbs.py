@@ -46,7 +46,7 @@ def _plain(verb: Verb, text: str) -> click.Command:
 
 
 def of_kind(name: str, verb: Verb, resource: Resource[Any], text: str) -> click.Command:
-    """Return a command that carries out a verb on objects of one kind, which are given by name."""
+    """Return a command that carries out a verb on objects of one kind; the arguments of the command are names."""
 
     @click.command(name, help=text)
     @name_argument(resource, "texts", several=True)
@@ -82,7 +82,7 @@ def move(*, texts: tuple[str, ...], queue: str, namespace: str | None, where: Wh
 def priority(*, texts: tuple[str, ...], name: str, namespace: str | None, where: Where, **how: Any) -> None:
     """Gives workloads another PriorityClass.
 
-    If the pods follow a template, waiting pods are re-created with the new class.
+    If a controller creates the pods from a template, waiting pods are re-created with the new class.
     """
     act_on(texts, VerbRequest("priority", name), namespace, where, **how)
 
@@ -99,6 +99,6 @@ def priority(*, texts: tuple[str, ...], name: str, namespace: str | None, where:
 def resize(*, texts: tuple[str, ...], size: int, task: str, namespace: str | None, where: Where, **how: Any) -> None:
     """Changes the number of pods of workloads.
 
-    If a framework passes the number of pods to each pod, all pods are restarted.
+    If the framework gives the number of pods to each pod, all pods are restarted.
     """
     act_on(texts, VerbRequest("resize", size=size, task=task), namespace, where, **how)

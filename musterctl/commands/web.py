@@ -1,4 +1,4 @@
-"""`muster web`: the page on this machine, for the user who starts it (in a cluster, `web.main` serves it)."""
+"""`muster web`: serves the web page on this machine to the user who starts it; in a cluster, `web.main` serves it."""
 
 import logging
 import os
@@ -26,14 +26,14 @@ from web.serving import PORT, serve_locally
     envvar=STORE_VARIABLE,
     show_envvar=True,
     metavar="URL",
-    help="The history's store.  [default: the plane's]",
+    help="The history's store.  [default: the local control plane's]",
 )
 @where_options
 def web(*, port: int, no_open: bool, namespace: str | None, store: str | None, where: Where) -> None:
     """Shows queues, gangs and topology in a browser.
 
-    The page listens on this machine only, shows the objects that you may list, and runs until Ctrl-C. The chart serves
-    the same pages to all users of a cluster (docs/web.md).
+    The server listens only on this machine, shows the objects that you are allowed to list, and runs until Ctrl-C. The
+    chart serves the same pages to all users of a cluster (docs/web.md).
     """
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
 
@@ -52,7 +52,7 @@ def web(*, port: int, no_open: bool, namespace: str | None, store: str | None, w
 
 
 def history_of(where: Where, store: str | None) -> HistoryStore | None:
-    """Return the store that the user names, or else the store of the local plane; None for another cluster."""
+    """Return the history's store: as given, or else of the local control plane; None for another cluster."""
     folder = known_plane(where)
     url = store or (state.history_of(folder) if folder else None)
     try:

@@ -1,7 +1,8 @@
 """A kind cluster with Muster, which `muster up --provider kind` creates and `muster down` removes.
 
-The cluster's folder is next to the folders of planes; the file `kind.json` marks it as a kind cluster. All steps can be
-repeated: `up` on an existing cluster builds, loads and applies again.
+The cluster's folder is next to the folders of local control planes; the file `kind.json` marks it as the folder of a
+kind cluster. All steps can be repeated: for an existing cluster, `up` builds and loads the image again, and applies the
+chart again.
 """
 
 import contextlib
@@ -45,11 +46,11 @@ class KindOptions(msgspec.Struct, frozen=True, kw_only=True):
     racks: int = 1
     blocks: int = 1
     kubernetes: str = ""
-    """A full version; empty means kind's default."""
+    """A full Kubernetes version; empty means kind's default."""
 
 
 def configuration(wish: KindOptions) -> dict[str, Any]:
-    """Return the document for `kind create cluster --config`."""
+    """Return the content of the file for `kind create cluster --config`."""
     image = {"image": node_image(wish.kubernetes)} if wish.kubernetes else {}
     workers = [
         {
@@ -70,7 +71,7 @@ def configuration(wish: KindOptions) -> dict[str, Any]:
 
 
 def node_image(version: str) -> str:
-    """Return the image that kind publishes for nodes of that version."""
+    """Return the image that kind publishes for nodes with this Kubernetes version."""
     numbers = version.removeprefix("v").split(".")
     if len(numbers) != _FULL_VERSION or not all(number.isdigit() for number in numbers):
         raise LocalError(
@@ -109,14 +110,14 @@ class KindCluster:
         return _PREFIX + self.name
 
     def made(self) -> Made | None:
-        """The options with which the cluster was created; None if it does not exist."""
+        """The options with which the cluster was created; None if the cluster does not exist."""
         try:
             return msgspec.json.decode((self.root / _FILE).read_bytes(), type=Made)
         except FileNotFoundError:
             return None
 
     def kubectl_program(self) -> Path:
-        """Return the path of kubectl: from the PATH, or else the kubectl that was built for planes."""
+        """Return the path of kubectl: on the PATH, or else the kubectl that was built for local control planes."""
         return binaries.find_programs(("kubectl",))["kubectl"]
 
     def kubectl(self, *arguments: str, stdin: str = "") -> str:
@@ -124,7 +125,7 @@ class KindCluster:
         return run([str(self.kubectl_program()), f"--kubeconfig={self.kubeconfig}", *arguments], stdin=stdin)
 
     def up(self, chosen: Mapping[str, Any], *, image: str = "", report: Report = lambda _: None) -> None:
-        """Create the cluster that `chosen` describes if there is none; install Muster from `image` or a new image."""
+        """Create the cluster with the `chosen` options unless it exists; install Muster from `image` or a new image."""
         wish = self._wish(chosen)
         config = configuration(wish)
         kind = required("kind", WHERE_KIND_IS)
@@ -147,7 +148,7 @@ class KindCluster:
             )
 
     def _wish(self, chosen: Mapping[str, Any]) -> KindOptions:
-        """Return the options of the cluster: of an existing cluster its own, otherwise the `chosen` ones.
+        """Return the stored options of an existing cluster, or the `chosen` options of a new cluster.
 
         Raise LocalError if an existing cluster was created with other options.
         """
@@ -180,7 +181,7 @@ class KindCluster:
         return image
 
     def _create(self, kind: Path, engine: Engine, config: dict[str, Any], made: Made) -> None:
-        """Create the cluster with kind unless it exists."""
+        """Create the cluster with kind unless the cluster exists."""
         if self.called in run([str(kind), "get", "clusters"], environment=engine.environment).split():
             return
         self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -194,7 +195,7 @@ class KindCluster:
         )
 
     def _load(self, kind: Path, engine: Engine, reference: str) -> None:
-        """Load the image into the nodes, as an archive, which kind accepts from every engine."""
+        """Load the image into the nodes, as an archive, which kind accepts from every container engine."""
         with tempfile.TemporaryDirectory() as folder:
             archive = Path(folder) / "image.tar"
             engine("save", f"--output={archive}", reference)
@@ -211,7 +212,7 @@ class KindCluster:
 
 
 def image_values(reference: str) -> list[str]:
-    """Return the helm arguments that make the chart use an image, which is not pulled because it is already loaded."""
+    """Return the helm arguments for an image that is loaded into the nodes and must not be pulled."""
     name, _, tag = reference.rpartition(":")
     if not name or "/" in tag or "@" in reference:
         raise LocalError(

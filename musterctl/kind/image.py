@@ -20,7 +20,7 @@ from musterctl.plane.machine import LocalError
 
 ENGINES: Final = ("docker", "podman")
 PROVIDER_VARIABLE: Final = "KIND_EXPERIMENTAL_PROVIDER"
-"""The environment variable that selects kind's engine."""
+"""The environment variable that selects the container engine of kind."""
 _TAIL_LINES: Final = 25
 ROOT: Final = Path(__file__).resolve().parents[2]
 BASE: Final = "docker.io/library/python:3.11-slim-bookworm"
@@ -38,7 +38,7 @@ _ID_DIGITS: Final = 12
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """A container engine (docker or podman) that was found to respond."""
+    """A container engine (docker or podman) that responds."""
 
     name: str
     program: Path
@@ -49,7 +49,7 @@ class Engine:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Environment variables that make kind use this engine."""
+        """The environment variables that make kind use this engine."""
         return {PROVIDER_VARIABLE: self.name}
 
 
@@ -82,7 +82,10 @@ def run(
 
 
 def find_engine() -> Engine:
-    """Return an engine that responds; if kind's variable is set, the engine that it names."""
+    """Return a container engine that responds.
+
+    If kind's environment variable is set, only the engine that it names is tried.
+    """
     named = os.environ.get(PROVIDER_VARIABLE, "")
     wanted = (named,) if named in ENGINES else ENGINES
     silent = []
@@ -109,7 +112,7 @@ def find_engine() -> Engine:
 def required(program: str, where: str) -> Path:
     """Return the path of a program.
 
-    If the program is missing, raise LocalError, which reports `where` to get it.
+    If the program is missing, raise LocalError; `where` describes how to install it.
     """
     found = shutil.which(program)
     if found is None:
@@ -120,7 +123,7 @@ def required(program: str, where: str) -> Path:
 def build(engine: Engine, *, base: str = BASE, lock: str = LOCKS[0]) -> str:
     """Build the image, and return its reference.
 
-    The tag depends on the content, so that a cluster notices a new image.
+    The tag depends on the content, so that a changed image has a new reference.
     """
     if not (ROOT / "Dockerfile").is_file():
         raise LocalError(
@@ -151,7 +154,7 @@ def command(engine: str, *, base: str, lock: str, epoch: int, id_file: Path) -> 
 
 
 def digest_of(engine: Engine, base: str) -> str:
-    """Return the base image by digest; pull a base named by a tag, unless this machine built it (localhost/…)."""
+    """Return the base image with its digest; pull an image that is given by tag, unless it was built locally."""
     if "@sha256:" in base:
         return base
     if not base.startswith(_LOCAL):
@@ -163,7 +166,7 @@ def digest_of(engine: Engine, base: str) -> str:
 
 
 def source_date_epoch() -> int:
-    """Return the timestamp of all files: SOURCE_DATE_EPOCH, else the time of the last commit; in seconds since 1970."""
+    """Return the timestamp of all files, in seconds since 1970: SOURCE_DATE_EPOCH, or else the last commit's time."""
     given = os.environ.get("SOURCE_DATE_EPOCH")
     if given:
         return int(given)

@@ -1,4 +1,4 @@
-"""Gangs as a table, as data, or as names."""
+"""Output of gangs: as a table, as JSON or YAML, or as names."""
 
 import time
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from musterctl.output.listing import Printer, since
 Column = tuple[str, Callable[[GangRow], str]]
 _DAY_S = 24 * 3600
 _ALL = 100_000
-"""Maximum number of characters for the nodes of a gang."""
+"""Maximum number of characters for the names of a gang's nodes."""
 
 
 class Shown(NamedTuple):
@@ -26,15 +26,15 @@ class Shown(NamedTuple):
     ended: bool = False
     queue: str | None = None
     kind: str | None = None
-    """Kind of the workload."""
+    """Kind of the workloads whose gangs are shown; None for all kinds."""
     user: str | None = None
-    """Creator of the workload."""
+    """Creator of the workloads whose gangs are shown; None for all users."""
     long: bool = False
     start: bool = False
-    """Gangs that wait, with the intervals of their starts."""
+    """True to show only waiting gangs, with the interval in which each gang is expected to start."""
 
     def has(self, row: GangRow) -> bool:
-        """Return True if the gang is shown."""
+        """Return True if the options select this gang."""
         if self.start and row.state not in WAITING:
             return False
         ours = self.queue in {None, row.queue} and self.kind in {None, row.kind} and self.user in {None, row.user}
@@ -53,7 +53,10 @@ def printer(shown: Shown) -> Printer[GangRow]:
 
 
 def columns(shown: Shown) -> list[Column]:
-    """Return the columns of a table: with `wide` all nodes, owner and PodGroup, with `long` sentences and times."""
+    """Return the columns of a table.
+
+    With `wide`, they include all nodes, the owner and the PodGroup; with `long`, whole sentences and times of day.
+    """
     wide = shown.output == "wide"
     if shown.start:
         times: list[Column] = [("START", start_interval), ("KNOWN BY", lambda row: row.start_known_by or "-")]
@@ -99,7 +102,7 @@ def start_time(row: GangRow) -> str:
 
 
 def start_interval(row: GangRow) -> str:
-    """Return the interval in which a gang starts with a probability of 80 %: `10:34-12:05 (in 30m-2h)`."""
+    """Return the interval in which a gang starts with a probability of 80 %, such as `10:34-12:05 (in 30m-2h)`."""
     early, late = readable_time(row.earliest_start), readable_time(row.latest_start)
     if early is None:
         return "unknown"
@@ -112,5 +115,5 @@ def start_interval(row: GangRow) -> str:
 
 
 def _clock(at: float) -> str:
-    """Return a time of day, with the date if the time is not close to now."""
+    """Return a time of day, with the date unless the time is within a day."""
     return f"{datetime.fromtimestamp(at).astimezone():{'%H:%M' if at - time.time() < _DAY_S else '%Y-%m-%d %H:%M'}}"

@@ -1,4 +1,4 @@
-"""Objects of one kind as kubectl shows them: a table, `-o wide|json|yaml|name`, and `-w` for changes.
+"""Output of objects of one kind, as in kubectl: a table, `-o wide|json|yaml|name`, and `-w` for changes.
 
 Each command defines the columns of its kind. JSON and YAML show objects as the API server sends them, without
 `managedFields`.
@@ -30,7 +30,7 @@ _NO_VERSION = {"metadata": {"resourceVersion": ""}}
 
 
 class Column(NamedTuple):
-    """A column of a table; columns with `wide` are only shown by `-o wide`."""
+    """A column of a table; columns with `wide` are shown only with `-o wide`."""
 
     title: str
     of: Callable[[JSON], Any]
@@ -38,12 +38,12 @@ class Column(NamedTuple):
 
 
 def from_status(title: str, name: str, default: Any = 0, *, wide: bool = False) -> Column:
-    """Return a column with a field of the status."""
+    """Return a column that shows a field of the status."""
     return Column(title, lambda obj: obj.get("status", {}).get(name, default), wide)
 
 
 def from_spec(title: str, name: str, default: Any = "", *, wide: bool = False) -> Column:
-    """Return a column with a field of the spec."""
+    """Return a column that shows a field of the spec."""
     return Column(title, lambda obj: obj.get("spec", {}).get(name, default), wide)
 
 
@@ -64,12 +64,12 @@ class Printer(Generic[T]):
         self._output = output
         self._names = names
         self._together = together
-        """Combines all items into one document, such as a List."""
+        """Function that combines all items into one document, such as a List."""
         self._data = data
         self._documents = 0
 
     def show(self, found: Sequence[T], *, alone: bool = False) -> None:
-        """Print items together; with `alone`, print each item as a separate JSON or YAML document, as a watch does."""
+        """Print items together; with `alone`, print each item as a separate JSON or YAML document, as for a watch."""
         if self._output in {"json", "yaml"}:
             data = [self._data(each) for each in found]
             for one in data if alone else [self._together(data)]:
@@ -104,7 +104,7 @@ class Listing:
         )
 
     def show(self, client: Client, namespace: str | None, selector: str, *, watch: bool) -> None:
-        """Print the list, and with `watch` the changes."""
+        """Print the list of objects, and with `watch` each later change."""
         version, items = "", list[JSON]()
         with failing_as("list", client, self._resource):
             for page in client.pages(self._resource, namespace, label_selector=selector):
@@ -152,7 +152,7 @@ def without_managers(content: JSON) -> JSON:
 
 
 def age(obj: JSON) -> str:
-    """Return the age of an object in kubectl's format."""
+    """Return the age of an object, in kubectl's format."""
     return since(obj["metadata"].get("creationTimestamp"))
 
 
@@ -163,7 +163,7 @@ def since(timestamp: str | None) -> str:
 
 
 def amounts(texts: Iterable[str], option: str) -> dict[str, str]:
-    """Parse the quantities in one or several options such as `cpu=4,memory=8Gi`."""
+    """Parse the quantities in the values of one or several options, such as `cpu=4,memory=8Gi`."""
     result: dict[str, str] = {}
     for text in ",".join(texts).split(","):
         name, equals, amount = text.partition("=")

@@ -1,4 +1,4 @@
-"""Reports of `muster replay` and `muster record --status` as lines of text."""
+"""Conversion of the reports of `muster replay` and `muster record --status` into lines of text."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -13,13 +13,13 @@ from muster.api.grammar import many
 from musterctl.output.table import drawn
 
 _DIFFERENCES = 10
-"""Maximum number of differences in the text."""
+"""Maximum number of differences that a text report shows."""
 _WORDS = 4
 """Maximum number of decisions shown for each side of a difference."""
 
 
 def check_lines(report: CheckReport) -> Iterator[TextLine]:
-    """Yield the lines of a comparison of decisions."""
+    """Yield the lines of a report that compares replayed decisions with recorded decisions."""
     total = sum(report.decisions.values())
     versions = ", ".join(report.versions) or "unknown"
     yield _line("title", f"Recorded from {report.since} to {report.until} by Muster {versions}")
@@ -118,7 +118,7 @@ def _waited(gangs: Sequence[Waited], what: str) -> Iterator[TextLine]:
 
 
 def cut_lines(cuts: Mapping[Path, str]) -> Iterator[TextLine]:
-    """Yield a line for each truncated file of a recording."""
+    """Yield a line about each truncated file of a recording."""
     for path, why in sorted(cuts.items()):
         yield _line("hint", f"{path.name}: {why}")
 

@@ -1,4 +1,4 @@
-"""Reports of the planner as text, in colour on a terminal, or as JSON: explanations, simulations, queues, domains."""
+"""Output of the planner's reports (explanations, simulations, queues, domains): as text, or as JSON or YAML."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from textwrap import wrap
@@ -26,9 +26,9 @@ LABEL_WIDTH = 15
 BAR = 20
 """Width of a full bar in characters."""
 NAMED = 8
-"""Maximum number of names in one line."""
+"""Maximum number of names in one line of output."""
 _IN_CELL = 2
-"""Maximum number of names in one cell."""
+"""Maximum number of names in one cell of a table."""
 NONE_LINES = (
     "no topology exists: no levels of the plugin topology, no Topology of Kueue, and no HyperNode;",
     "gangs can still request one domain of any node label, such as topology.kubernetes.io/zone (docs/topology.md)",
@@ -36,7 +36,7 @@ NONE_LINES = (
 
 
 def print_report(report: Any, lines: Iterable[TextLine | str], output: str) -> None:
-    """Print the lines of a report, or with the output `json` or `yaml` the report itself."""
+    """Print the lines of a report; with the output `json` or `yaml`, print the report itself."""
     if output == "text":
         print_lines(lines)
     else:
@@ -44,7 +44,7 @@ def print_report(report: Any, lines: Iterable[TextLine | str], output: str) -> N
 
 
 def print_lines(lines: Iterable[TextLine | str]) -> None:
-    """Print label and text in two columns; without colour and line breaks if the output is not a terminal."""
+    """Print a label and a text in two columns; without colour and line breaks if the output is not a terminal."""
     console = Console(highlight=False)
     for line in lines:
         if isinstance(line, str):
@@ -62,7 +62,7 @@ def print_lines(lines: Iterable[TextLine | str]) -> None:
 
 
 def print_data(report: Any, output: str) -> None:
-    """Print a report as `json` or `yaml`, for programs: the same facts as the lines, under stable names."""
+    """Print a report as `json` or `yaml`, for programs; it has the same facts as the text, with stable names."""
     text = msgspec.json.encode(report)
     if output == "yaml":
         click.echo(yaml.safe_dump(msgspec.json.decode(text), sort_keys=False, allow_unicode=True), nl=False)
@@ -71,7 +71,7 @@ def print_data(report: Any, output: str) -> None:
 
 
 def simulated_lines(gangs_after: list[SimulatedGang], ignored: list[str]) -> Iterator[TextLine]:
-    """Yield the lines of a simulation: nodes or reason of each gang, then the objects that were left out."""
+    """Yield the lines about a simulation: the nodes or the reason of each gang, then the objects that were ignored."""
     if not gangs_after:
         yield TextLine("", "no gang waits")
     for outcome in gangs_after:
@@ -122,7 +122,7 @@ def _left_out(ignored: Iterable[str]) -> Iterator[TextLine]:
 
 
 def top_lines(reports: Sequence[QueueReport], resource: str) -> Iterator[str]:
-    """Yield a line per queue: usage and share of one resource (by default its main resource), and waiting gangs."""
+    """Yield a line for each queue: the usage and share of one resource (by default the main one), and waiting gangs."""
     waiting, usual = _waiting(reports), _main(reports[0]) if reports else PODS
     rows = [["QUEUE", "RESOURCE", "USED", "FAIR", "DESERVED", "SHARE", "WAITING"]]
     for report in reports:
@@ -135,13 +135,13 @@ def top_lines(reports: Sequence[QueueReport], resource: str) -> Iterator[str]:
 
 
 def _of_it_spares(report: QueueReport, name: str) -> str:
-    """Return a text with the amount of a resource that a queue's spare slots use; "" if they use none."""
+    """Return a text about the amount of a resource that a queue's spare slots use; "" if no spare slot uses it."""
     kept = report.spares.get(name, 0)
     return f" ({amount_text(name, kept)} kept as spares)" if kept else ""
 
 
 def _of_budget(report: QueueReport) -> str:
-    """Return a text about the queue's budget of which the largest part is used; "" if the queue has no budget."""
+    """Return a text about the usage budget that the queue has used most; "" if the queue has no budget."""
     if not report.budgets:
         return ""
     most = max(report.budgets, key=lambda each: -1.0 if each.used is None else each.used)
@@ -151,7 +151,7 @@ def _of_budget(report: QueueReport) -> str:
 
 
 def _waiting(reports: Sequence[QueueReport]) -> dict[str, int]:
-    """Return the number of waiting gangs of each queue including its descendants.
+    """Return the number of waiting gangs in each queue and its descendants, keyed by queue.
 
     In `reports`, parents come before their children.
     """
@@ -163,9 +163,10 @@ def _waiting(reports: Sequence[QueueReport]) -> dict[str, int]:
 
 
 def _main(report: QueueReport, usual: str = PODS) -> str:
-    """Return the resource of which the queue uses the largest part of its fair share; GPUs first if parts are equal.
+    """Return the main resource of a queue, of which the queue uses the largest part of its fair share.
 
-    For a queue without usage, return a resource of its deserved amounts, or else the `usual` resource.
+    If shares are equal, GPUs come first. For a queue without usage, return a resource that the queue deserves, or else
+    the `usual` resource.
     """
     used, deserved = ({name for name in each if each[name]} - {PODS} for each in (report.allocated, report.deserved))
     among = used or deserved
@@ -178,13 +179,13 @@ def _scarce(name: str) -> tuple[bool, bool, str]:
 
 
 def bar(share: float) -> str:
-    """Return a share as a bar with its percentage."""
+    """Return a share as a bar, followed by the percentage."""
     filled = min(BAR, round(share * BAR))
     return f"{'#' * filled}{'.' * (BAR - filled)} {share:4.0%}"
 
 
 def queue_lines(report: QueueReport) -> Iterator[str]:
-    """Yield the lines of one queue: its amounts, and its waiting gangs with their reasons."""
+    """Yield the lines about one queue: its amounts, and its waiting gangs with their reasons."""
     yield f"Queue {report.queue}" + (f", below {report.parent}" if report.parent else "")
     yield f"  weight {report.weight}, priority {report.priority}"
     columns = (report.allocated, report.fair_share, report.deserved, report.guarantee, report.capability)
@@ -209,7 +210,7 @@ def queue_lines(report: QueueReport) -> Iterator[str]:
 
 
 def own_queue_lines(queues: Sequence[OwnQueue]) -> Iterator[str]:
-    """Yield a line per queue: the gangs of one namespace in the queue, and the position of the first of these gangs."""
+    """Yield a line for each queue: the numbers of the user's running and waiting gangs, and the first position."""
     heads = ("QUEUE", "YOUR RUNNING", "YOUR WAITING", "FIRST PLACE", "EXPECTED START")
     rows = [
         (each.queue, str(each.running), str(each.waiting), each.place or "-", each.expected_start or "-")
@@ -225,7 +226,7 @@ def _cell(resource: str, amounts: Vector) -> str:
 
 
 def topology_lines(report: TopologyReport, gang: str = "") -> Iterator[str]:
-    """Yield the lines of one topology; `gang` names the gang whose ranks are shown, empty for none."""
+    """Yield the lines about one topology; `gang` names the gang whose ranks are shown, or is empty."""
     levels = ", ".join(report.levels) or "no levels"
     yield f"Topology {report.name}: {levels}; {many(report.nodes, 'node')}"
     spares = any(domain.spares.seats for domain in report.domains)
@@ -253,7 +254,7 @@ def topology_lines(report: TopologyReport, gang: str = "") -> Iterator[str]:
 
 
 def _spares_text(there: SparesThere) -> str:
-    """Return spares as text: `8 of Job ns/train, 4 lent to Job ns/guest`; empty for none."""
+    """Return a text about spare slots, such as `8 of Job ns/train, 4 lent to Job ns/guest`; "" without spares."""
     if not there.seats:
         return ""
     lent = f", {there.lent} lent to {_names(there.borrowers, _IN_CELL)}" if there.lent else ""
@@ -263,7 +264,10 @@ def _spares_text(there: SparesThere) -> str:
 def _rows(
     domains: Sequence[DomainReport], indent: str | None = None, *, gang: bool, spares: bool
 ) -> Iterator[list[str]]:
-    """Yield a row per domain, followed by its inner domains; `indent` is the prefix of branches, None at the top."""
+    """Yield a row for each domain, followed by its inner domains.
+
+    The argument `indent` is the prefix of branches; None at the top.
+    """
     for place, each in enumerate(domains):
         last = place == len(domains) - 1
         branch = "" if indent is None else indent + ("`-- " if last else "|-- ")

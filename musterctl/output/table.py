@@ -1,6 +1,6 @@
 """Tables of the command line, drawn by rich without borders; each column is as wide as its widest cell.
 
-Lines are never wrapped or cut. On a terminal that is too narrow, `PrintedTable` prints the last columns below each row.
+Lines are never wrapped or cut. If the terminal is too narrow, `PrintedTable` prints the last columns below each row.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -22,7 +22,7 @@ _WIDE = 1_000_000
 
 
 def console() -> Console:
-    """Return a console that neither wraps nor cuts lines if the output is not a terminal."""
+    """Return a console for the output; it neither wraps nor cuts lines if the output is not a terminal."""
     found = Console()
     return found if found.is_terminal else Console(width=_WIDE)
 
@@ -32,7 +32,7 @@ def drawn(
 ) -> list[str]:
     """Return the lines of a table; columns in `right` are right-aligned, `widths` are minimum widths.
 
-    Each column is a single cell for rich, with a line for each row, because a cell per row takes four times as long.
+    For rich, each column is a single cell with a line for each row, because separate cells take four times as long.
     """
     grid = Grid.grid(padding=(0, gap, 0, 0))
     columns = [[harmless(cell).replace("\n", " ") for cell in column] for column in zip(*rows, strict=True)]
@@ -51,7 +51,7 @@ def drawn(
 
 
 class PrintedTable:
-    """A table that is printed in parts: later rows keep the column widths of earlier ones if they fit."""
+    """A table that is printed in parts; later rows keep the column widths of earlier rows if the texts fit."""
 
     def __init__(self, titles: Sequence[str]) -> None:
         self._titles = list(titles)
@@ -77,5 +77,5 @@ class PrintedTable:
 
 
 def show_rows(columns: Sequence[tuple[str, Callable[[Any], str]]], rows: Sequence[Any]) -> None:
-    """Print a row for each of `rows`, with a heading and a cell of each column."""
+    """Print a table with a row for each of `rows`; each column has a heading and a function that returns its cell."""
     PrintedTable([title for title, _ in columns]).show([[of(row) for _, of in columns] for row in rows])

@@ -17,11 +17,11 @@ from muster.process.logs import harmless, show_all_uncaught
 
 
 class GuardedStream:
-    """A wrapper of a stream that escapes control characters as JSON does; all other attributes are the stream's own."""
+    """A wrapper of a stream that escapes control characters like JSON; all other attributes are those of the stream."""
 
     def __init__(self, stream: TextIO) -> None:
         self.rich_proxied_file = stream
-        """The stream to which a rich console writes; rich defines this name."""
+        """The stream to which the console writes; rich defines this name."""
 
     def write(self, text: str) -> int:
         """Write a text."""
@@ -34,13 +34,13 @@ class GuardedStream:
             self.write(line)
 
     def __getattr__(self, name: str) -> Any:
-        """Return the wrapped stream's attribute of this name."""
+        """Return the wrapped stream's attribute with this name."""
         return getattr(self.rich_proxied_file, name)
 
 
 @contextmanager
 def guarded() -> Iterator[None]:
-    """Wrap standard output and error in the block, and the traceback of an error that ends the block."""
+    """Within the `with` block, wrap standard output and error, and escape the traceback of an uncaught error."""
     show_all_uncaught()
     out, err = (cast("TextIO", GuardedStream(stream)) for stream in (sys.stdout, sys.stderr))
     with redirect_stdout(out), redirect_stderr(err):
@@ -51,6 +51,6 @@ class Console(RichConsole):
     """A rich console whose styles reach the terminal, but not the control characters of the printed text."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Yield the segments of a renderable."""
+        """Yield the segments of a renderable object, in which control characters are escaped."""
         for each in super().render(renderable, options):
             yield each if each.control else Segment(harmless(each.text), each.style)

@@ -31,7 +31,7 @@ CONTROL_PLANE: Final = Recipe(
     minutes=5,
     otherwise="; alternatively, name a folder that holds the programs in KUBEBUILDER_ASSETS",
 )
-"""The programs of a plane."""
+"""The recipe for the programs of a local control plane."""
 
 HELM: Final = Recipe(
     "helm",
@@ -40,11 +40,11 @@ HELM: Final = Recipe(
     minutes=1,
     otherwise="; alternatively, put helm on the PATH",
 )
-"""Helm, a separate Go module because it needs other versions of Kubernetes' libraries; not part of a plane."""
+"""The recipe for helm. It has its own Go module, because helm needs other versions of Kubernetes' libraries."""
 
 
 def _older(module: Path) -> Recipe:
-    """Return the recipe for an older version of Kubernetes.
+    """Return the recipe for an older version of Kubernetes, whose go.mod is in the folder `module`.
 
     The recipe builds only Kubernetes' own programs, because etcd and kwok work with every version.
     """
@@ -66,28 +66,28 @@ def _minor_of(recipe: Recipe) -> str:
 
 
 NEWEST: Final = _minor_of(CONTROL_PLANE)
-"""The default Kubernetes version of planes."""
+"""The default Kubernetes version of local control planes."""
 OLDER: Final = {
     _minor_of(recipe): recipe for recipe in map(_older, sorted(Path(__file__).parent.glob("kubernetes_1_*")))
 }
-"""Recipes of older versions of Kubernetes; they do not include etcd and kwok."""
+"""Maps each older version of Kubernetes to the recipe that builds its programs, without etcd and kwok."""
 
 
 def user_cache() -> Path:
-    """Muster's folder in the user's cache."""
+    """Return Muster's folder in the user's cache."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "muster"
 
 
 def cache() -> Path:
-    """The folder of all builds of the control plane."""
+    """Return the folder that contains all builds of the control plane's programs."""
     return user_cache() / CONTROL_PLANE.name
 
 
 def cached(recipe: Recipe = CONTROL_PLANE, needed: Collection[str] | None = None) -> Path:
-    """Return the folder of a recipe's programs, after building the `needed` programs (by default all) that are missing.
+    """Build those of a recipe's `needed` programs (by default all) that are missing, and return the folder.
 
-    The folder's name depends on all sources, so that programs which are built at different times have the same version.
+    The name of the folder depends on all sources, so that programs in the same folder have the same version.
     """
     content = b"".join(path.read_bytes() for path in sorted(recipe.module.iterdir()) if path.is_file())
     folder = user_cache() / recipe.name / hashlib.sha256(content + recipe.tags.encode()).hexdigest()
@@ -99,13 +99,13 @@ def cached(recipe: Recipe = CONTROL_PLANE, needed: Collection[str] | None = None
 
 
 def _missing(recipe: Recipe, needed: Collection[str] | None, folder: Path) -> dict[str, str]:
-    """Return the needed programs that are not in the folder, with their packages."""
+    """Return the needed programs that are missing in the folder, each with its Go package."""
     wanted = recipe.programs if needed is None else needed
     return {name: recipe.programs[name] for name in wanted if not (folder / name).exists()}
 
 
 def _build(recipe: Recipe, folder: Path) -> None:
-    """Build next to the folder, then move each program into it in one step."""
+    """Build the programs in a temporary folder, then move each program into `folder` in one step."""
     partial = folder.with_suffix(".partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
@@ -120,14 +120,14 @@ def _build(recipe: Recipe, folder: Path) -> None:
 
 
 VERSIONS: Final = (*OLDER, NEWEST)
-"""The versions of Kubernetes that a plane can have."""
+"""The versions of Kubernetes that a local control plane can have."""
 
 
 def find_programs(needed: tuple[str, ...] = tuple(CONTROL_PLANE.programs), kubernetes: str = "") -> dict[str, Path]:
     """Return the path of each program; build missing programs.
 
     A location is used only if it has *all* needed programs, so that versions are never mixed. If the caller names a
-    version of Kubernetes, its programs are built by Muster, and other programs on the machine are ignored.
+    version of Kubernetes, only programs that Muster has built are used.
     """
     if kubernetes:
         return _of_version(needed, kubernetes)
@@ -139,7 +139,7 @@ def find_programs(needed: tuple[str, ...] = tuple(CONTROL_PLANE.programs), kuber
 
 
 def _of_version(needed: tuple[str, ...], kubernetes: str) -> dict[str, Path]:
-    """Return the programs for a version of Kubernetes, built by Muster; etcd and kwok are the same for all versions."""
+    """Return the programs that Muster builds for a Kubernetes version; etcd and kwok are the same for all versions."""
     if kubernetes not in VERSIONS:
         raise LocalError(f"Kubernetes {kubernetes} is not supported; supported versions are {', '.join(VERSIONS)}")
     found: dict[str, Path] = {}
@@ -151,7 +151,7 @@ def _of_version(needed: tuple[str, ...], kubernetes: str) -> dict[str, Path]:
 
 
 def helm() -> Path:
-    """Helm on the PATH, or built once into the user's cache."""
+    """Return the path of helm: on the PATH, or else built once into the user's cache."""
     found = shutil.which("helm")
     return Path(found) if found else cached(HELM) / "helm"
 

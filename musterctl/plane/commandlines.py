@@ -1,4 +1,4 @@
-"""The command line of every part of a plane, and the URLs on which it listens."""
+"""The command line of each part of a local control plane, and the URLs on which each part listens."""
 
 import sys
 from collections.abc import Callable, Mapping
@@ -25,46 +25,46 @@ from webhook.settings import WebhookSettings
 
 _TEMPLATES: Final[dict[str, list[str]]] = files.document(Path(__file__).with_name("arguments.yaml"))
 _PLAYED_NODES_LAST: Final = "8760h"
-"""Time for which nodes simulated by kwok stay Ready without renewing a Lease. The time is long, because kwok sets their
-condition only once."""
+"""Time for which nodes that kwok simulates stay Ready without a renewed Lease. The time is long, because kwok sets the
+condition Ready only once."""
 
 _KWOK: Final = {
     "apiVersion": "config.kwok.x-k8s.io/v1alpha1",
     "kind": "KwokConfiguration",
     "options": {"enableDebuggingHandlers": True, "enableProfilingHandler": False},
 }
-"""Configuration with which kwok, in place of kubelets, answers requests for the logs of pods."""
+"""The configuration with which kwok, in place of kubelets, answers requests for the logs of pods."""
 _NO_LOGS: Final = (
     "2020-01-01T00:00:00Z stdout F this node is simulated, so its pods run no program and write no log; "
     "muster explain pod NAME and muster kubectl describe pod NAME show the state of a pod\n"
 )
-"""The log of every container, in the format of a container runtime."""
+"""The log that kwok returns for every container, in the format of a container runtime."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommandLines:
-    """Builder of the command lines of a plane's parts, from the properties of the plane."""
+    """Builder of the command lines of a local control plane's parts."""
 
     folder: Path
     current_options: Callable[[], PlaneOptions]
-    """Function that returns the plane's current options, because the options of a running plane may change."""
+    """Function that returns the current options, because the options of a running control plane can change."""
     ports: dict[str, int]
     pki: Pki
     binaries: Callable[[], dict[str, Path]]
     kubeconfig: Callable[[str], Path]
-    """Function that returns the path of a part's kubeconfig."""
+    """Function that returns the path of the kubeconfig of a part."""
     settings: Mapping[str, Mapping[str, object]]
-    """Additional fields for the settings files of Muster's processes; they override the defaults."""
+    """Additional fields for the settings files of Muster's processes, which override the defaults."""
     played: bool
     """True if kwok simulates the nodes; False if the nodes have real kubelets, which renew their Leases."""
 
     @property
     def options(self) -> PlaneOptions:
-        """Return the plane's current options."""
+        """Return the current options of the control plane."""
         return self.current_options()
 
     def command(self, part: str) -> list[str]:
-        """Return the command line of a part; write the configuration file that it needs."""
+        """Return the command line of a part; write the configuration file that the part needs."""
         base = state.base_of(part)
         arguments = _ARGUMENTS[base](self, part)
         if state.is_own(part):
@@ -79,26 +79,26 @@ class CommandLines:
         return self.url(part if part in self.ports else f"{part}-status", scheme="http" if plain else "https")
 
     def extender(self, pool: str = DEFAULT_POOL) -> files.ExtenderAt:
-        """Return the address of a pool's extender for its kube-scheduler."""
+        """Return the address at which a pool's kube-scheduler calls its extender."""
         return files.ExtenderAt(self.listens(state.in_pool(state.EXTENDER, pool)), str(self.pki.extender_folder))
 
     def url(self, port: str, *, scheme: str = "http") -> str:
-        """Return the URL of a port of the plane."""
+        """Return the URL of one of the control plane's ports."""
         return f"{scheme}://{LOOPBACK}:{self.ports[port]}"
 
     def write_planning(self, text: str) -> Path:
-        """Write the file of the planner's configuration, which the extender reloads; empty means the defaults."""
+        """Write the planner's configuration file, which the extender reloads; empty text means the defaults."""
         return self.write("planning.yaml", text)
 
     def write(self, name: str, content: str) -> Path:
-        """Write a configuration file into the plane's folder, and return its path."""
+        """Write a configuration file into the folder of the control plane, and return the path of the file."""
         path = self.folder / name
         path.write_text(content, encoding="utf-8")
         return path
 
 
 def _arguments(commandlines: CommandLines, part: str, **marks: object) -> list[str]:
-    """Return the arguments of a Kubernetes program, with its placeholders filled in, and the common arguments."""
+    """Return the arguments of a program from its template, in which the placeholders are filled in."""
     marks |= {"folder": commandlines.folder, "pki": commandlines.pki, "ports": commandlines.ports, "address": LOOPBACK}
     marks |= {"port": commandlines.ports[part], "base": state.base_of(part)}
     return [each.format_map(marks) for each in _TEMPLATES[state.program_of(part)]]

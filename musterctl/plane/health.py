@@ -1,4 +1,4 @@
-"""Health checks of parts, and waiting until a part is ready."""
+"""Health checks of the parts of a local control plane, and waiting until a part is ready."""
 
 import ssl
 import time
@@ -19,7 +19,7 @@ _ANSWER_S: Final = 2.0
 
 
 def wait_until(part: PlaneProcess, trouble: Callable[[], str], timeout_s: float) -> None:
-    """Wait until the check of a part succeeds; raise LocalError if the part dies or takes too long."""
+    """Wait until the health check of a part succeeds; raise LocalError if the part dies or is not ready in time."""
     deadline = time.monotonic() + timeout_s
     while True:
         if not part.alive:
@@ -36,7 +36,7 @@ def wait_until(part: PlaneProcess, trouble: Callable[[], str], timeout_s: float)
 
 
 def trouble_at(url: str, ca_file: Path) -> str:
-    """Return "" if the URL responds with status 200, otherwise the problem as text."""
+    """Return "" if the URL responds with status 200, otherwise a description of the problem."""
     parts = urlsplit(url)
     tls = ssl.create_default_context(cafile=ca_file) if parts.scheme == "https" else None
     with closing(Client(ClientConfig(f"{parts.scheme}://{parts.netloc}", tls), timeout_s=_ANSWER_S)) as client:

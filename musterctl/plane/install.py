@@ -1,6 +1,6 @@
 """The objects that Muster needs in a cluster: namespace, roles, CRDs, webhook configurations, runtimes, and nodes.
 
-Everything except nodes is applied server-side with Muster's field manager, so repeating it changes nothing.
+All objects except nodes are applied server-side with Muster's field manager, so a second installation changes nothing.
 """
 
 import contextlib
@@ -34,14 +34,14 @@ _AT_ONCE: Final = 16
 
 
 def roles(client: Client, *, shared: bool, pools: Iterable[str] = ()) -> None:
-    """Apply the namespace of Muster's Leases, which leader election needs, then accounts, roles and policies."""
+    """Apply the namespace of Muster's Leases, then accounts, roles and policies."""
     client.apply(core.NAMESPACES, {"metadata": {"name": SYSTEM_NAMESPACE}})
     of_pools = [each for pool in pools for each in chart.of_pool(pool, SYSTEM_NAMESPACE)]
     apply(client, [*rights.roles(shared=shared), *of_pools, *policies()])
 
 
 def remove_webhooks(client: Client) -> None:
-    """Remove the webhook configurations, because their webhook no longer answers."""
+    """Remove the webhook configurations from the cluster, because the webhook no longer answers."""
     for kind in extensions.WEBHOOK_CONFIGURATIONS:
         with contextlib.suppress(NotFound):
             client.delete(kind, WEBHOOKS)
@@ -75,7 +75,7 @@ def runtimes(client: Client) -> None:
 
 
 def trainer_version(client: Client) -> None:
-    """Create the ConfigMap with the version of Trainer's API, which its SDK reads; keep an existing one."""
+    """Create the ConfigMap with Kubeflow Trainer's version, which its SDK reads; keep an existing ConfigMap."""
     where = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": TRAINER_NAMESPACE}}
     _create(client, where)
     for each in manifests(FILES / "trainer-version.yaml", {"<namespace>": TRAINER_NAMESPACE}):
@@ -83,7 +83,7 @@ def trainer_version(client: Client) -> None:
 
 
 def nodes(client: Client, options: PlaneOptions, kubelet_port: int) -> None:
-    """Create the missing nodes of the plane; the simulator of their kubelets listens on this loopback port."""
+    """Create the missing simulated nodes; kwok, which simulates their kubelets, listens on this loopback port."""
     existing = {node.metadata.name for node in client.list(core.NODES)}
     missing = [node for node in node_objects(options, kubelet_port) if node["metadata"]["name"] not in existing]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
@@ -91,7 +91,7 @@ def nodes(client: Client, options: PlaneOptions, kubelet_port: int) -> None:
 
 
 def unknown_nodes(client: Client) -> str:
-    """Return a text about nodes without a Ready condition, which kwok sets; "" once every node has one."""
+    """Return a text about nodes without a Ready condition, which kwok sets; "" once every node has the condition."""
     nodes = client.list(core.NODES)
     unknown = [node.metadata.name for node in nodes if all(one.type != "Ready" for one in node.status.conditions)]
     verb = "does" if len(unknown) == 1 else "do"
@@ -99,9 +99,9 @@ def unknown_nodes(client: Client) -> str:
 
 
 def closed_queue(client: Client) -> str:
-    """Return the reason why the default queue cannot be used yet; "" once it is open.
+    """Return the reason why the default queue cannot be used yet; "" once the queue is open.
 
-    The controller creates and opens this queue.
+    The controller creates and opens the default queue.
     """
     try:
         state = client.get(QUEUES, DEFAULT_QUEUE).status.state
@@ -117,13 +117,13 @@ def apply(client: Client, objects: Sequence[dict[str, Any]]) -> None:
 
 
 def _create(client: Client, manifest: dict[str, Any]) -> None:
-    """Create the object unless it exists."""
+    """Create the object unless it already exists."""
     with contextlib.suppress(AlreadyExists):
         client.create(_resource(manifest), manifest)
 
 
 def _applied(client: Client, runtime: dict[str, Any]) -> bool:
-    """Apply a runtime; return False while the API server cannot store objects of this new kind yet."""
+    """Apply a runtime; return False while the API server cannot store objects of the newly installed kind yet."""
     try:
         client.apply(CLUSTER_TRAINING_RUNTIMES, runtime, force=False)
     except TooManyRequests:
@@ -142,22 +142,25 @@ def _resource(manifest: dict[str, Any]) -> Resource[meta.Object]:
 
 
 def node_objects(options: PlaneOptions, kubelet_port: int = 0) -> list[dict[str, Any]]:
-    """Return the simulated nodes of a plane; consecutive nodes share a rack and a pool, consecutive racks a block."""
+    """Return the manifests of simulated nodes.
+
+    Consecutive nodes share a rack and a pool, and consecutive racks share a block.
+    """
     return [_node(index, options, kubelet_port) for index in range(options.nodes)]
 
 
 def name_of(index: int) -> str:
-    """Return the name of a node by its number: `node-0007`, so that names sort like numbers."""
+    """Return the name of a node, such as `node-0007`; the names sort like the numbers."""
     return f"node-{index:04}"
 
 
 def run_of(index: int, count: int, runs: int) -> int:
-    """Divide `count` indexes into `runs` consecutive groups of nearly equal size, and return the group of one index."""
+    """Return the group of an index, if `count` indexes are divided into `runs` consecutive groups of similar size."""
     return index * runs // count
 
 
 def _node(index: int, options: PlaneOptions, kubelet_port: int) -> dict[str, Any]:
-    """Return the manifest of a simulated node without taints; kwok sets the node's condition Ready."""
+    """Return the manifest of a simulated node without taints; kwok sets the condition Ready."""
     name = name_of(index)
     amounts = {"cpu": options.cpu, "memory": options.memory, "pods": "110", "ephemeral-storage": "1Ti"}
     if options.gpus:

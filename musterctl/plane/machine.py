@@ -1,7 +1,7 @@
-"""Resources of the machine that planes share: TCP ports, locks between processes, and atomically written files.
+"""Resources of the machine that local control planes share: TCP ports, locks between processes, and files.
 
-Ports are loopback ports outside the range for outgoing connections. A port in that range could be taken while a part
-restarts. A client that retries a closed port of that range can even connect to itself.
+All ports are loopback ports outside the range for outgoing connections. A port in the range for outgoing connections
+could be taken while a part restarts. A client that retries such a port while it is closed can even connect to itself.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ _PORTS: Final = range(10_000, 65_536)
 
 
 class LocalError(Exception):
-    """Failure of the local control plane, with a message for users."""
+    """Error of the local control plane, with a message for users."""
 
 
 def free_ports(count: int, taken: Iterable[int] = ()) -> list[int]:
@@ -48,7 +48,7 @@ def _is_free(port: int) -> bool:
 
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Acquire the lock on this file, and hold it in the block; if the holder dies, the kernel releases the lock."""
+    """Hold the lock on this file within the `with` block; if the holder dies, the kernel releases the lock."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -56,7 +56,7 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Write a file atomically; only its owner may read it."""
+    """Write a file atomically, with permissions that allow only its owner to read it."""
     temporary = path.with_name(f"{path.name}.tmp")
     temporary.touch(mode=0o600)
     temporary.write_bytes(content)

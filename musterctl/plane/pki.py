@@ -1,4 +1,4 @@
-"""Certificates, keys and kubeconfigs of a plane in its folder `pki`, created once per plane.
+"""Certificates, keys and kubeconfigs of a local control plane, created once in its folder `pki`.
 
 Two more files make a kube-apiserver present a client certificate to webhooks (docs/install.md).
 """
@@ -23,38 +23,38 @@ _USERS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "kube-controller-manager": ("system:kube-controller-manager", ()),
     "kube-scheduler": ("system:kube-scheduler", ()),
 }
-"""Names and groups of the client users that Kubernetes itself defines."""
+"""Names and groups of the users that Kubernetes itself defines for its clients."""
 _SERVER_NAMES: Final = ("localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
 _SERVICE_IP: Final = "10.0.0.1"  # the first address of the service range: the API server's own service
 _ADMISSION_PLUGINS: Final = ("MutatingAdmissionWebhook", "ValidatingAdmissionWebhook")
 
 
 class Pki:
-    """The authority of a plane, and the certificates and kubeconfigs that it has issued to the plane's parts."""
+    """The certificate authority of a local control plane, and the certificates and kubeconfigs of its parts."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "pki"
         self.extender_folder = self.folder / "extender"
-        """Folder with the certificates of the extender and of kube-scheduler as its client, and with their
-        authority."""
+        """Folder with the certificates of the extender and of its client kube-scheduler, and with their authority."""
         self.webhook_folder = self.folder / "webhook-clients"
-        """Folder with the certificate that the API server presents to the webhook, and with its authority."""
+        """Folder with the certificate that the API server presents to the webhook, and with the certificate's
+        authority."""
 
     @property
     def ca_file(self) -> Path:
-        """Return the file with the certificate of the plane's authority, which all clients of the plane trust."""
+        """Return the path of the authority's certificate, which all clients of the control plane trust."""
         return self.folder / "ca.crt"
 
     def cert_file(self, name: str) -> Path:
-        """Return the file with the certificate of a part, or of the key pair for service-account tokens."""
+        """Return the path of the certificate of a part, or of the public key for service-account tokens."""
         return self.folder / f"{name}.crt"
 
     def key_file(self, name: str) -> Path:
-        """Return the private key of a part."""
+        """Return the path of the private key of a part."""
         return self.folder / f"{name}.key"
 
     def ensure(self, *, extender_tls: bool = False) -> None:
-        """Create the authority, the serving certificates and the service-account key unless they exist."""
+        """Create the authority, the serving certificates and the service-account key, unless the files exist."""
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         if not (self.webhook_folder / "client.crt").exists():
             self._issue_webhook_client()
@@ -74,9 +74,9 @@ class Pki:
             pair.save(self.folder, name)
 
     def _issue_extender(self) -> None:
-        """Issue the certificates of the extender and of kube-scheduler as its client, by a separate authority.
+        """Issue the certificates of the extender and of its client kube-scheduler, by a separate authority.
 
-        Every client with a certificate of this authority may call the extender.
+        The extender accepts every client with a certificate of this authority.
         """
         authority = Authority.create("muster-local-extender")
         authority.save(self.extender_folder)
@@ -86,14 +86,14 @@ class Pki:
     def _issue_webhook_client(self) -> None:
         """Issue the certificate with which the API server calls the webhook, by a separate authority.
 
-        Every client with a certificate of this authority may send reviews.
+        The webhook accepts reviews from every client with a certificate of this authority.
         """
         authority = Authority.create("muster-local-webhook-clients")
         authority.save(self.webhook_folder)
         authority.issue("kube-apiserver", client=True).save(self.webhook_folder, "client")
 
     def kubeconfig(self, name: str, server: str) -> Path:
-        """Return a kubeconfig with a certificate of this user: one of Kubernetes' own users, or an administrator."""
+        """Return a kubeconfig with a certificate for this user: one of Kubernetes' own users, or an administrator."""
         path = self.folder.parent / f"{name}.kubeconfig"
         if not path.exists():
             user, organizations = _USERS.get(name, (f"muster-local:{name}", (_MASTERS,)))
@@ -133,6 +133,6 @@ def admission_control(kubeconfig: Path) -> dict[str, Any]:
 
 
 def webhook_callers(cert: Path, key: Path, host: str = "*") -> dict[str, Any]:
-    """Return a kubeconfig with this certificate, whose user has the name of the webhooks' host (`*` for any host)."""
+    """Return a kubeconfig with this certificate for the user `host`: the host of webhooks, or `*` for any host."""
     user = {"client-certificate": str(cert), "client-key": str(key)}
     return {"apiVersion": "v1", "kind": "Config", "users": [{"name": host, "user": user}]}

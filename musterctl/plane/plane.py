@@ -1,4 +1,4 @@
-"""A plane: the parts of one control plane and their folder, started and stopped together."""
+"""A local control plane: its folder, and its parts, which are started and stopped together."""
 
 import shutil
 import signal
@@ -28,13 +28,13 @@ Report = Callable[[str], None]
 
 
 class Plane:
-    """A control plane in a folder; parts that an earlier process has started in the folder are found again.
+    """A local control plane in a folder; parts that an earlier process has started in the folder are found again.
 
-    `wanted` names the parts. Options and parts are chosen when the plane is created; an existing plane keeps its own. A
-    `bound` plane ends with this process, however the process ends; a plane in a `with` statement is bound. `is_new` is
-    true if the folder contained no plane before. `arguments` are additional command-line arguments of parts; they may
-    be changed, and take effect when a part is started. `settings` are additional fields for the settings files of
-    Muster's processes, which are written when a process is started.
+    `wanted` names the parts. Options and parts are chosen when the control plane is created; an existing control plane
+    keeps its options and parts. A `bound` control plane ends with this process, however the process ends; in a `with`
+    statement, a control plane is bound. `is_new` is true if the folder contained no control plane before. `arguments`
+    are additional command-line arguments of parts; changed arguments take effect when a part is started. `settings` are
+    additional fields for the settings files of Muster's processes, which are written when a process is started.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class Plane:
         )
         supervising = [sys.executable, "-m", "musterctl.plane.supervisor", str(self.root)]
         self.supervisor = PlaneProcess("supervisor", self.root, lambda: supervising)
-        """Process that restarts parts that die; only planes in the background have this process."""
+        """Process that restarts parts that die; only a control plane in the background has such a process."""
         self.parts = {name: PlaneProcess(name, self.root, self._command_of(name)) for name in self.state.parts}
         self._bound = bound
         self._guard: subprocess.Popen[bytes] | None = None
@@ -92,7 +92,7 @@ class Plane:
 
     @property
     def kubeconfig(self) -> Path:
-        """Return the administrator's kubeconfig (for an attached plane, the kubeconfig that the user gave)."""
+        """Return the path of the administrator's kubeconfig, or of the user's kubeconfig for an attached cluster."""
         return self._kubeconfig(ADMIN)
 
     def client(self) -> Client:
@@ -100,7 +100,7 @@ class Plane:
         return Client.load(self.kubeconfig)
 
     def kubectl_program(self) -> Path:
-        """Return the plane's kubectl; for a cluster that existed before, the kubectl on the PATH."""
+        """Return the path of the control plane's kubectl, or of the kubectl on the PATH for an attached cluster."""
         if not self.attached:
             return self.commandlines.binaries()["kubectl"]
         found = shutil.which("kubectl")
@@ -109,18 +109,21 @@ class Plane:
         return Path(found)
 
     def kubectl(self, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-        """Run kubectl with the administrator's rights; the caller checks the exit code."""
+        """Run kubectl with the administrator's rights, and return the result; the caller must check the exit code."""
         command = [str(self.kubectl_program()), f"--kubeconfig={self.kubeconfig}", *arguments]
         return subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)
 
     def part(self, name: str) -> PlaneProcess:
-        """Return the part of this name. If the plane has no such part, raise LocalError, which lists its parts."""
+        """Return the part with this name.
+
+        If the control plane has no such part, raise LocalError, which lists the existing parts.
+        """
         if name not in self.parts:
-            raise LocalError(f"this plane has no part {name!r}; it has {', '.join(self.parts)}")
+            raise LocalError(f"this control plane has no part {name!r}; it has {', '.join(self.parts)}")
         return self.parts[name]
 
     def alone(self) -> AbstractContextManager[None]:
-        """Lock the plane for the block, so that no other process starts or stops its parts."""
+        """Lock the control plane within the `with` block, so that no other process starts or stops its parts."""
         return locked(self.root / "lock")
 
     def start(self, report: Report = lambda _: None) -> None:
@@ -142,7 +145,7 @@ class Plane:
                 self._start_all(client, report)
 
     def _start_all(self, client: Client, report: Report) -> None:
-        """Start the parts in order; install the objects that the next parts need in between."""
+        """Start the parts in order; before each group of parts, install the objects that the group needs."""
         self._start((state.ETCD, state.API_SERVER), report)
         self._launch(state.CLUSTER)  # these become ready while the CRDs are installed
         if self.attached or state.API_SERVER in self.parts:
@@ -161,22 +164,22 @@ class Plane:
         self._await(state.CONTROLLER, "the default queue", lambda: install.closed_queue(client), report)
 
     def mend(self) -> None:
-        """Start the parts that have died, in order, and wait until they are ready; install nothing."""
+        """Start the parts that have died, in order, and wait until these parts are ready; install no objects."""
         with self.alone():
             self._start((state.ETCD, state.API_SERVER), lambda _: None)
             self._start(state.ALL, lambda _: None)
 
     def restart(self, name: str) -> None:
-        """Start or restart a part, and wait until it is ready."""
+        """Start or restart a part, and wait until the part is ready."""
         part = self.part(name)
         with self.alone():
             part.restart()
             self.wait_ready(name)
 
     def stop(self, report: Report = lambda _: None) -> None:
-        """Stop every part, all clients of the API server at once.
+        """Stop every part; all clients of the API server are stopped at the same time.
 
-        Remove the webhook configurations of an attached plane.
+        If Muster is attached to a cluster, remove the webhook configurations.
         """
         if self.supervisor.started:
             self.supervisor.stop()
@@ -194,7 +197,7 @@ class Plane:
             self._guard = None
 
     def remove(self, report: Report = lambda _: None) -> None:
-        """Stop the plane and remove its folder."""
+        """Stop the control plane and remove its folder."""
         self.stop(report)
         shutil.rmtree(self.root)
 
@@ -205,33 +208,33 @@ class Plane:
         wait_until(self.part(name), lambda: trouble_at(url, self._pki.ca_file), timeout_s)
 
     def trouble(self, name: str) -> str:
-        """Return the reason why a process of Muster is not ready; "" if it is ready, and for other parts."""
+        """Return the reason why a process of Muster is not ready; "" if it is ready, and for all other parts."""
         if not state.is_own(name) or not self.part(name).alive:
             return ""
         scheme, port, _ = state.ready(name)
         return trouble_at(self.commandlines.url(port, scheme=scheme) + "/readyz", self._pki.ca_file)
 
     def _start(self, names: Collection[str], report: Report) -> None:
-        """Start the given parts that the plane has, and wait until they are ready."""
+        """Start those of the given parts that the control plane has, and wait until all of them are ready."""
         for name in self._launch(names):
             report(name)
             self.wait_ready(name)
 
     def _launch(self, names: Collection[str]) -> list[str]:
-        """Start the plane's parts with these base names, without waiting; return their names."""
+        """Start all parts with these base names, without waiting; return the names of the parts."""
         mine = [name for name in self.parts if state.base_of(name) in names]
         for name in mine:
             self.parts[name].start()
         return mine
 
     def _await(self, name: str, what: str, trouble: Callable[[], str], report: Report) -> None:
-        """Wait until a condition holds that depends on a part; return at once if the plane does not have the part."""
+        """Wait for a condition that depends on a part; return at once if the control plane does not have this part."""
         if name in self.parts:
             report(what)
             wait_until(self.parts[name], trouble, _START_TIMEOUT_S)
 
     def _install(self, client: Client, report: Report) -> None:
-        """Install the namespace, roles, CRDs and, if kwok simulates them, nodes."""
+        """Install the namespace, roles and CRDs, and the nodes if kwok simulates nodes."""
         report("namespace, roles and CRDs")
         install.roles(client, shared=self.state.options.shared, pools=self.state.options.pool)
         self._write_tokens(client)
@@ -241,7 +244,7 @@ class Plane:
             install.nodes(client, self.state.options, self.state.ports[state.KWOK])
 
     def _remove_webhooks(self, report: Report) -> None:
-        """Remove the webhook configurations from a cluster that keeps running, if it still answers."""
+        """Remove the webhook configurations from the user's cluster, if the cluster still answers."""
         try:
             with closing(Client.load(self.kubeconfig, timeout_s=_REMOVE_TIMEOUT_S)) as client:
                 install.remove_webhooks(client)
@@ -249,11 +252,11 @@ class Plane:
             report(f"the webhook configurations could not be removed from the cluster: {error}")
 
     def _command_of(self, name: str) -> Callable[[], list[str]]:
-        """Return a function that computes a part's command line; it is called whenever the part is started."""
+        """Return a function that computes a part's command line; it is called at each start of the part."""
         return lambda: [*self.commandlines.command(name), *self.arguments.get(name, ())]
 
     def renew_tokens(self, report: Report) -> None:
-        """Give Muster's processes new tokens, which they reload while they run; report a failure."""
+        """Give Muster's processes new tokens, which running processes reload; call `report` if this fails."""
         try:
             with closing(self.client()) as client:
                 self._write_tokens(client)

@@ -1,8 +1,8 @@
-"""A part of a plane as an ordinary process, started in its own session and recognised later.
+"""A part of a local control plane, as an ordinary process that is started in its own session and recognised later.
 
-The pid file contains the pid, and variables in the process's environment name the plane and the part. Another process
-can reuse a pid; a process without these variables never counts as the part, and never gets a signal. Signals are sent
-through a pidfd that is opened before the environment is read, so that the signal reaches the checked process.
+The pid file contains the pid; environment variables of the process name the control plane and the part. Another process
+may have reused a pid, so a process without these variables never counts as the part, and never gets a signal. Signals
+are sent through a pidfd that is opened before the environment is read, so that the signal reaches the checked process.
 """
 
 import contextlib
@@ -19,15 +19,15 @@ from typing import Final
 from musterctl.plane.machine import LocalError
 
 PLANE_VARIABLE: Final = "MUSTER_PART_OF"
-"""Environment variable of every part and all its descendants: the folder of the plane."""
+"""Environment variable of each part and all its descendants, with the folder of the control plane."""
 PART_VARIABLE: Final = "MUSTER_PART"
-"""Environment variable of every part and all its descendants: the part's name."""
+"""Environment variable of each part and all its descendants, with the name of the part."""
 _KILL_TIMEOUT_S: Final = 10.0
 _POLL_S: Final = 0.01
 
 
 class PlaneProcess:
-    """A program of a plane, which `command()` starts, with a pid file and a log in `folder`."""
+    """A program of a control plane, with a pid file and a log in `folder`; `command()` returns its command line."""
 
     def __init__(self, name: str, folder: Path, command: Callable[[], list[str]], *, grace_s: float = 10.0) -> None:
         self.name = name
@@ -40,7 +40,7 @@ class PlaneProcess:
 
     @property
     def started(self) -> bool:
-        """Return True if the process was started and not stopped since, even if it has died."""
+        """Return True if the process was started and has not been stopped since, even if the process has died."""
         return self._pid_file.exists()
 
     @property
@@ -50,7 +50,7 @@ class PlaneProcess:
 
     @property
     def pid(self) -> int | None:
-        """Return the pid of the process if it is alive, else None."""
+        """Return the pid of the process if the process is alive, otherwise None."""
         if self._child is not None:
             self._child.poll()  # reaps it
         try:
@@ -65,7 +65,7 @@ class PlaneProcess:
         return "running" if self.alive else "dead" if self.started else "stopped"
 
     def start(self) -> None:
-        """Start the process unless it is alive."""
+        """Start the process unless the process is alive."""
         if self.alive:
             return
         command = self._command()
@@ -86,12 +86,15 @@ class PlaneProcess:
         self._pid_file.write_text(str(self._child.pid))
 
     def stop(self) -> None:
-        """Stop the process: SIGTERM, then after the grace period SIGKILL, also for all descendants."""
+        """Stop the process and all its descendants: with SIGTERM, and after the grace period with SIGKILL."""
         self.signal(signal.SIGTERM)
         self.finish()
 
     def finish(self) -> None:
-        """Finish `stop` after the SIGTERM; a separate function, so that several parts can end at the same time."""
+        """Finish a stop after SIGTERM was sent.
+
+        This is a separate function, so that several parts can end at the same time.
+        """
         self.signal(signal.SIGCONT)  # a suspended process would not handle the SIGTERM
         with self._opened() as descriptor:
             if descriptor is not None:
@@ -106,7 +109,7 @@ class PlaneProcess:
             self._child.wait()
 
     def restart(self) -> None:
-        """Stop the process if it runs, then start it; its command line is computed again."""
+        """Stop the process if it is running, then start it; its command line is computed again."""
         self.stop()
         self.start()
 
@@ -123,7 +126,7 @@ class PlaneProcess:
         return f"{self._tail(lines)}\n(it ended{how})" if how else self._tail(lines)
 
     def death(self) -> LocalError:
-        """Return an error for a process that has ended unexpectedly; its message contains the end of the log."""
+        """Return an error for a process that has ended unexpectedly; the message contains the end of the log."""
         return LocalError(f"{self.name} ended{self._end}. The end of {self.log_file}:\n{self._tail()}")
 
     @property
@@ -144,7 +147,7 @@ class PlaneProcess:
 
 
 def kill_leftovers(folder: Path, part: str = "") -> None:
-    """Kill all processes of a plane, or of one part of it, and wait until they have ended."""
+    """Kill all processes of a control plane, or of one of its parts, and wait until all of them have ended."""
     markers = _markers(folder, part)
     deadline = time.monotonic() + _KILL_TIMEOUT_S
     while pids := [int(each.name) for each in Path("/proc").glob("[0-9]*") if _belongs(int(each.name), markers)]:
@@ -158,7 +161,7 @@ def kill_leftovers(folder: Path, part: str = "") -> None:
 
 
 def _markers(folder: Path, part: str) -> set[bytes]:
-    """Return the environment variables by which the processes of a part, or of a whole plane, are recognised."""
+    """Return the environment variables that identify the processes of a part, or of a whole control plane."""
     found = {PLANE_VARIABLE: str(folder)} | ({PART_VARIABLE: part} if part else {})
     return {f"{name}={value}".encode() for name, value in found.items()}
 
@@ -195,9 +198,10 @@ def _wait_end(descriptor: int, timeout_s: float) -> None:
 
 
 def start_guard(*folders: Path) -> subprocess.Popen[bytes]:
-    """Start a process that ends the planes in these folders when its owner closes the process's standard input.
+    """Start a process that ends the control planes in these folders when its owner, the calling process, ends.
 
-    The pipe closes whenever the owner (a test run, `muster up --foreground`) ends, even by SIGKILL.
+    The pipe to its standard input closes whenever the owner (a test run, `muster up --foreground`) ends, even by
+    SIGKILL.
     """
     return subprocess.Popen(
         [sys.executable, "-m", "musterctl.plane.process", *map(str, folders)],
@@ -207,7 +211,7 @@ def start_guard(*folders: Path) -> subprocess.Popen[bytes]:
 
 
 def _guard(folders: Sequence[Path]) -> None:
-    """Wait for the end of the owner, then end the parts of each plane in reverse order of their start."""
+    """Wait for the end of the owner, then stop the parts of each control plane in the reverse order of their start."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     sys.stdin.buffer.read()
     for folder in folders:

@@ -1,7 +1,8 @@
-"""Rights on a plane: the accounts of Muster's processes, and a user's rights to attach Muster to a cluster.
+"""Rights on a local control plane: the accounts of Muster's processes, and the user's rights to attach Muster.
 
-No process of Muster is an administrator. As in other clusters, each process has a ServiceAccount with the chart's
-roles, and a kubeconfig with a token of this account. The user's rights are checked before anything is started.
+No process of Muster has the rights of an administrator. As in other clusters, each process has a ServiceAccount with
+the chart's roles, and a kubeconfig with a token of this account. The user's rights are checked before any part is
+started.
 """
 
 from collections.abc import Iterable
@@ -25,7 +26,8 @@ from musterctl.plane.pki import write_kubeconfig
 CLUSTER_LEASE: Final = ("kube-system", "kube-scheduler")
 """The Lease of a cluster's own kube-scheduler."""
 LIFETIME_S: Final = 365 * 24 * 3600
-"""Requested lifetime of tokens; each start requests new tokens, and an API server may shorten the time."""
+"""Requested lifetime of tokens, in seconds; each start requests new tokens, and an API server may shorten their
+lifetime."""
 _AT_ONCE: Final = 8
 _ADMISSION: Final = "admissionregistration.k8s.io"
 _RBAC: Final = "rbac.authorization.k8s.io"
@@ -46,13 +48,13 @@ _INSTALLS: Final = {
     "clustertrainingruntimes.trainer.kubeflow.org": "create patch",
     "queues.scheduling.volcano.sh": "get",
 }
-"""Rights on the objects that `muster up` itself creates or reads. The rights that it grants to others are added to
-these, because users can only grant rights that they have."""
+"""Rights on the objects that `muster up` itself creates or reads. The user also needs all rights that `muster up`
+grants to accounts, because users can grant only rights that they have."""
 _GRANTS: Final = (chart.WEBHOOK, chart.EXTENDER, chart.SCHEDULER, chart.CONTROLLER, chart.HISTORY, chart.USERS)
 
 
 def accounts(*, shared: bool) -> dict[str, Account]:
-    """Return the ServiceAccount of each part that has one.
+    """Return a mapping from parts to their ServiceAccounts; some parts have no ServiceAccount.
 
     With `shared`, the cluster's own kube-scheduler calls the extender, so Muster's kube-scheduler needs no account.
     """
@@ -63,16 +65,16 @@ def accounts(*, shared: bool) -> dict[str, Account]:
 
 
 def roles(*, shared: bool) -> list[dict[str, Any]]:
-    """Return the ServiceAccounts of the plane's parts, with their roles and bindings."""
+    """Return the ServiceAccounts of the control plane's parts, with their roles and bindings."""
     used = {account.name: account for account in accounts(shared=shared).values()}
     return chart.objects(SYSTEM_NAMESPACE, list(used.values()), CLUSTER_LEASE if shared else None)
 
 
 def renew_tokens(client: Client, folder: Path, *, shared: bool, pools: Iterable[str] = ()) -> None:
-    """Write a new token for each account into the folder; the processes reload their files.
+    """Write a new token for each account into the folder; running processes reload their tokens.
 
-    The extenders and kube-schedulers of all pools share an account. The pair of each pool has its own token, so that
-    the audit log distinguishes the pools.
+    The extenders and kube-schedulers of all pools share an account. The extender and kube-scheduler of each pool share
+    a token, so that the audit log distinguishes the pools.
     """
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     files = {account.name: account.name for account in accounts(shared=shared).values()}
@@ -95,7 +97,7 @@ def new_token(client: Client, account: str) -> str:
 
 
 def token_file(folder: Path, account: str) -> Path:
-    """Return the file with the token of an account, or of a pool's pair; its name contains both names."""
+    """Return the path of the file with the token of an account, or of a node pool's processes with this account."""
     return folder / f"{account}.token"
 
 
@@ -128,7 +130,7 @@ def needed() -> list[Right]:
 
 
 def check_rights(client: Client) -> None:
-    """Raise LocalError with all missing rights; raise APIError if the API server does not answer."""
+    """Raise LocalError with all missing rights of the user; raise APIError if the API server does not answer."""
     wanted = needed()
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         answers = pool.map(lambda right: _allowed(client, right), wanted)

@@ -1,4 +1,4 @@
-"""The parts of a plane, and its stored state in `plane.json`: options and ports."""
+"""The parts of a local control plane, and its state, which is stored in `plane.json`: options and ports."""
 
 import os
 import re
@@ -34,28 +34,28 @@ READY: Final = {
     CONTROLLER: ("http", "controller-status", "/readyz"),
     HISTORY: ("http", "history-status", "/healthz"),
 }
-"""The health check of each part: scheme, name of the port, path."""
+"""Maps each part to its health check: scheme, name of the port, and path."""
 ALL: Final = tuple(READY)
 """All parts, in the order in which they are started."""
 COMPONENTS: Final = tuple(name for name in ALL if name != HISTORY)
-"""Parts that a plane needs to run gangs: all but the recorder of the history."""
+"""Parts that are needed to run gangs: all parts except the recorder of the history."""
 STOP_GROUPS: Final = (frozenset(ALL) - {ETCD, API_SERVER}, {API_SERVER}, {ETCD})
-"""Groups of parts that are stopped together, in this order, because an API server cannot shut down without etcd."""
+"""Groups of parts that are stopped one after the other, because an API server cannot shut down without etcd."""
 CLUSTER: Final = frozenset({ETCD, API_SERVER, CONTROLLER_MANAGER, SCHEDULER, KWOK})
-"""The parts that an existing cluster already has, so that an attached plane does not start them."""
+"""The parts that an existing cluster already has; they are not started if Muster is attached to a cluster."""
 OWN_PROCESSES: Final = frozenset({WEBHOOK, EXTENDER, CONTROLLER, HISTORY})
 """Muster's processes; the other parts are programs of other projects."""
 
 DEFAULT_NAME = "default"
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,40}[a-z0-9])?")
 OF_A_PAIR: Final = (EXTENDER, MUSTER_SCHEDULER)
-"""The parts that each node pool has separately: `extender-NAME` and `muster-scheduler-NAME`."""
+"""The parts of which each node pool has its own: `extender-NAME` and `muster-scheduler-NAME`."""
 PORTS = (
     "etcd", "etcd-peer", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "muster-scheduler", "kwok",
     "webhook", "webhook-status", "extender", "extender-status", "controller-status", "controller-reports",
     "history-status",
 )  # fmt: skip
-"""Names of the ports of a plane without additional node pools."""
+"""Names of the ports of a control plane without additional node pools."""
 _OF_A_PAIR_PORTS = (EXTENDER, "extender-status", MUSTER_SCHEDULER)
 
 
@@ -65,17 +65,17 @@ def base_of(part: str) -> str:
 
 
 def pool_of(part: str) -> str:
-    """Return the node pool of a part; the default pool for shared parts."""
+    """Return the node pool of a part; the default pool for parts that all pools share."""
     return part.removeprefix(base_of(part)).removeprefix("-")
 
 
 def in_pool(name: str, pool: str) -> str:
-    """Return the name of a part, or of a port, in a node pool."""
+    """Return the name of a node pool's part, or of its port."""
     return f"{name}-{pool}" if pool else name
 
 
 def parts_of(wanted: Collection[str], pools: Iterable[str]) -> tuple[str, ...]:
-    """Return these parts with the parts of each pool, in start order."""
+    """Return these parts, and the parts of each additional node pool, in the order in which they are started."""
     pools = (DEFAULT_POOL, *pools)
     return tuple(
         in_pool(name, pool)
@@ -102,11 +102,11 @@ def program_of(part: str) -> str:
 
 
 class PlaneOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """The options with which a plane was created; all but the planner's configuration are fixed."""
+    """The options with which a control plane was created; only the planner's configuration can be changed later."""
 
     nodes: int = 8
     pool: tuple[str, ...] = ()
-    """Node pools besides the default pool, each with its own extender and kube-scheduler; the nodes are divided
+    """Node pools in addition to the default pool, each with its own extender and kube-scheduler. The nodes are divided
     among all pools."""
     cpu: str = "32"
     memory: str = "256Gi"
@@ -114,19 +114,20 @@ class PlaneOptions(msgspec.Struct, frozen=True, kw_only=True):
     racks: int = 2
     blocks: int = 1
     kubernetes: str = ""
-    """The version of the control plane, e.g. 1.34; empty means the version of the available programs, or the newest."""
+    """The Kubernetes version of the control plane, e.g. 1.34; empty means the version of the available programs, or the
+    newest supported version."""
     kubeconfig: str = ""
-    """Attach mode: the kubeconfig of an existing control plane; empty for a new plane."""
+    """Attach mode: the kubeconfig of an existing control plane; empty for a new local control plane."""
     scheduler: bool = True
-    """Attach mode: whether to run Muster's kube-scheduler, too."""
+    """Attach mode: whether Muster's kube-scheduler is started."""
     shared: bool = False
     """Whether the cluster's own scheduler also serves Muster's pods, so that Muster's kube-scheduler does not run."""
     extender_tls: bool = False
-    """Whether kube-scheduler calls the extender over TLS, each with a certificate, instead of plain HTTP."""
+    """Whether kube-scheduler calls the extender over TLS, with certificates on both sides, instead of plain HTTP."""
     admission_config: str = ""
-    """The webhook's configuration: YAML, not the name of a file."""
+    """The webhook's configuration as YAML text, not as the name of a file."""
     planning_config: str = ""
-    """The extender's configuration, its actions and plugins: YAML, not the name of a file."""
+    """The planner's configuration, with actions and plugins, as YAML text, not as the name of a file."""
     webhook_port: int = 0
     """Port of the webhook; 0 chooses a free port."""
     extender_port: int = 0
@@ -134,7 +135,7 @@ class PlaneOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PlaneState(msgspec.Struct, frozen=True, kw_only=True):
-    """The content of `plane.json`: options, and the parts and ports that were chosen when the plane was created."""
+    """The content of `plane.json`: options, and the parts and ports that were chosen at creation."""
 
     options: PlaneOptions
     parts: tuple[str, ...]
@@ -142,33 +143,33 @@ class PlaneState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def home() -> Path:
-    """Return the folder that contains the folders of all planes."""
+    """Return the folder that contains the folders of all local control planes."""
     base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     return Path(base) / "muster"
 
 
 def folder_of(name: str) -> Path:
-    """Return the folder of the plane with this name."""
+    """Return the folder of the local control plane with this name."""
     if not _NAME.fullmatch(name):
         raise LocalError(
-            f"a plane cannot be named {name!r}: use at most 42 lower-case letters, digits and '-', "
+            f"a control plane cannot be named {name!r}: use at most 42 lower-case letters, digits and '-', "
             "without '-' at the ends"
         )
     return home() / name
 
 
 def history_of(folder: Path) -> str:
-    """Return the URL of the store of the plane in this folder."""
+    """Return the URL of the history's store in the folder of a control plane."""
     return f"sqlite:///{folder.absolute() / 'history.db'}"
 
 
 def names() -> list[str]:
-    """Return the names of all planes."""
+    """Return the names of all local control planes."""
     return sorted(path.parent.name for path in home().glob("*/plane.json"))
 
 
 def load(folder: Path) -> PlaneState | None:
-    """Return the state of the plane in this folder; None if there is no plane."""
+    """Return the state of the control plane in this folder; None if the folder contains no control plane."""
     try:
         return msgspec.json.decode((folder / "plane.json").read_bytes(), type=PlaneState)
     except FileNotFoundError:
@@ -178,7 +179,7 @@ def load(folder: Path) -> PlaneState | None:
 
 
 def create(folder: Path, options: PlaneOptions, parts: tuple[str, ...]) -> PlaneState:
-    """Choose ports, and write the state of a new plane."""
+    """Choose ports for a new control plane, and write its state."""
     wished = {"webhook": options.webhook_port, "extender": options.extender_port}
     given = {name: port for name, port in wished.items() if port}
     ports = (*PORTS, *(in_pool(port, pool) for pool in options.pool for port in _OF_A_PAIR_PORTS))
@@ -190,5 +191,5 @@ def create(folder: Path, options: PlaneOptions, parts: tuple[str, ...]) -> Plane
 
 
 def save(folder: Path, state: PlaneState) -> None:
-    """Write the state of a plane."""
+    """Write the state of a control plane."""
     write_private(folder / "plane.json", msgspec.json.format(msgspec.json.encode(state)))

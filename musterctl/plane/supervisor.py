@@ -1,7 +1,8 @@
-"""The supervisor of a plane, which restarts parts that die, as a kubelet does in other clusters.
+"""The supervisor of a local control plane, which restarts parts that die, as a kubelet does in other clusters.
 
-If the API server does not respond for longer than a Lease lasts, all leading processes exit. `muster up --foreground`
-supervises its plane itself. For other planes this module runs as a process, which `muster down` stops first.
+Restarts are needed, for example, because leading processes exit if the API server does not respond until their Leases
+expire. With `muster up --foreground`, the command itself is the supervisor. Otherwise, this module runs as a process,
+which `muster down` stops first.
 """
 
 import sys
@@ -20,7 +21,8 @@ from musterctl.plane.process import PlaneProcess
 _WATCH_S: Final = 1.0
 _RENEW_S: Final = 1800.0
 PAUSE_S: Final = 10.0
-"""Minimum interval between two starts of a part; it doubles each time the part dies before it has become stable."""
+"""Minimum interval between two starts of a part, in seconds. The interval doubles each time the part dies before it has
+become stable."""
 LONGEST_PAUSE_S: Final = 300.0
 _STEADY: Final = 3
 """A part counts as stable once it has run for this multiple of its current restart interval."""
@@ -29,7 +31,7 @@ _AGAIN: Final = "starting {} again"
 
 @dataclass(slots=True)
 class _Starts:
-    """The restarts of one part by the supervisor; times are monotonic, in seconds."""
+    """The record of the supervisor's restarts of one part; times are monotonic, in seconds."""
 
     deaths: int = 0
     at_s: float = 0.0
@@ -43,10 +45,9 @@ def supervise(
     alone: Callable[[], AbstractContextManager[None]],
     goes_on: Callable[[], bool] = lambda: True,
 ) -> None:
-    """Report and restart parts that die, at growing intervals, as long as `goes_on()` is true.
+    """As long as `goes_on()` is true, report parts that die, and restart them at growing intervals.
 
-    Tokens are renewed every half hour. `alone` is the lock that keeps commands from starting or stopping parts at the
-    same time.
+    Tokens are renewed every half hour. While the supervisor holds the lock `alone`, no command starts or stops parts.
     """
     renewed_s = time.monotonic()
     starts = {name: _Starts() for name in parts}
@@ -78,7 +79,7 @@ def _start(part: PlaneProcess, report: Callable[[str], None]) -> None:
 
 
 def restarts(log_file: Path, parts: Mapping[str, PlaneProcess]) -> Counter[str]:
-    """Return how often each part was restarted, from the log of the supervisor."""
+    """Return how often the supervisor has restarted each part, according to its log."""
     if not log_file.exists():
         return Counter()
     words = {_AGAIN.format(name): name for name in parts}
@@ -87,7 +88,7 @@ def restarts(log_file: Path, parts: Mapping[str, PlaneProcess]) -> Counter[str]:
 
 
 def _main(folder: Path) -> None:
-    """Supervise the plane in this folder as long as the folder exists."""
+    """Supervise the control plane in this folder as long as the folder exists."""
     from musterctl.plane.plane import Plane  # noqa: PLC0415 - a plane knows its supervisor
     from musterctl.plane.state import load  # noqa: PLC0415 - beside it
 

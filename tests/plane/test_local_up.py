@@ -81,7 +81,7 @@ def test_other_options_are_refused(muster: Muster, up: str) -> None:
     """A plane is not quietly something else than what was asked for."""
     result = muster("up", "--name", up, "--nodes", "5")
     assert result.returncode == 1
-    assert result.stderr == f"Error: plane {up} exists with nodes 2; `muster down --name {up}` ends it\n"
+    assert result.stderr == f"Error: control plane {up} exists with nodes 2; `muster down --name {up}` ends it\n"
 
 
 def test_what_dies_is_started_again_and_reported(muster: Muster, home: Path, up: str, wait_for: Any) -> None:
@@ -182,14 +182,14 @@ def test_unknown_plane_is_named(muster: Muster, up: str) -> None:
     for command in (["status", *named], ["down", *named], ["kubectl", *named, "get", "pods"]):
         result = muster(*command)
         assert result.returncode == 1
-        assert result.stderr == f"Error: there is no plane 'default'; there is {up}\n"
+        assert result.stderr == f"Error: there is no local control plane 'default'; there is {up}\n"
 
 
 @pytest.mark.parametrize(("arguments", "message"), [
     (["--kubernetes", "1.9"], "--kubernetes 1.9: supported versions are 1.32"),
     (["--cpu", "lots"], "Invalid value for '--cpu'"),
     (["--no-scheduler"], "--no-scheduler requires --kubeconfig"),
-    (["--name", "No Good"], "a plane cannot be named 'No Good'"),
+    (["--name", "No Good"], "a control plane cannot be named 'No Good'"),
     (["--kubeconfig", "/nonexistent"], "Invalid value for '--kubeconfig'"),
 ])  # fmt: skip
 def test_bad_options_are_refused(muster: Muster, home: Path, arguments: list[str], message: str) -> None:

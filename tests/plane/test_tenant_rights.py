@@ -126,7 +126,7 @@ REFUSED = [
     Refused("he deletes a queue", lambda w: w.he.client.delete(QUEUES, w.queue.metadata.name)),
     Refused("he closes a queue by a Command in his namespace",
         create(COMMANDS, lambda w: command("CloseQueue", owner(w.queue))),
-        says="may not send CloseQueue to queues.scheduling.volcano.sh"),
+        says="is not allowed to send CloseQueue to queues.scheduling.volcano.sh"),
     Refused("he opens a queue by a Command", create(COMMANDS, lambda w: command("OpenQueue", owner(w.closed)))),
     Refused("he closes a queue by a Command that names another version of it",
         create(COMMANDS, lambda w: command("CloseQueue",

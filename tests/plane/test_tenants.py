@@ -71,7 +71,7 @@ def test_only_who_may_change_a_queue_closes_it(
         return refusal(lambda: anne.client.create(COMMANDS, command, namespace))
 
     told = said()
-    assert f"user '{anne.name}' may not send CloseQueue" in told
+    assert f"user '{anne.name}' is not allowed to send CloseQueue" in told
     assert f"kubectl auth can-i update queues.scheduling.volcano.sh/{queue}" in told
     assert client.get(QUEUES, queue).status.state in {"", "Open"}
     name = f"queue-{namespace}"

@@ -1,16 +1,18 @@
-"""The creator of a workload, written into it by admission: the user of the request that created it.
+"""The creator of a workload, which admission writes into the workload: the user who sent the creating request.
 
-The creator is the user name from the API server. A forged review gains nothing, because its patch is returned to the
-forger and changes no object. The creator is therefore written even if API servers present no certificate.
+The API server reports the name of the creator in the review. A forged review has no effect, because the patch is
+returned to the forger and changes no object. The creator is therefore written even if the API server presents no
+certificate.
 
-* A new object gets the name of its sender, which silently replaces any name in it. A manifest that was exported from a
-  cluster contains the creator of the original object.
+* A new object gets the name of its sender, which replaces an existing creator without an error. A manifest that was
+  exported from a cluster contains the creator of the original object.
 * An object that a controller creates for a user is not changed. An object of a controller names its owner, and its
-  sender is a service account of another namespace. The creator of such an object is the owner's creator, which Muster's
-  controller looks up. The policy muster-creators only allows controllers to set the creator.
-* A new object also loses the annotations of a move and of a hold: in a copy, these refer to the original object.
-* An update that omits the creator gets it back, if updates are sent to the webhook; the policy refuses a different
-  creator.
+  sender is a service account of another namespace. The creator of a controller's object is the creator of its owner,
+  which Muster's controller looks up. The policy muster-creators allows only controllers to set the creator.
+* The annotations of a move and of a hold are removed from a new object: in a copied manifest, they refer to the
+  original object.
+* If an update omits the creator, the creator is restored, provided that updates are sent to the webhook. The policy
+  refuses an update with a different creator.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,8 +35,8 @@ _PLACE: Final = ("metadata", "annotations")
 _COPIED: Final = {
     (kind.resource.group, kind.resource.kind): kind.admission.copied for kind in KINDS if kind.admission.copied
 }
-"""Maps a kind, such as CronJob, to the path of the metadata that Kubernetes copies to each of its Jobs. Annotations
-must be corrected in this metadata, because Muster does not manage CronJobs themselves."""
+"""Maps a kind, such as CronJob, to the path of the metadata that Kubernetes copies to each of its Jobs. The creator is
+also written into this metadata, because Muster does not manage CronJobs themselves."""
 _WHY: Final = Why("who created it", "the user of the request")
 _CHANGED: Final = Why("who changed it", "the user of the request")
 _OF_ANOTHER: Final = (names.MOVED_TO, names.HELD_REPLICAS)
@@ -44,7 +46,7 @@ _COPY: Final = Why("this annotation is about the object that was copied", "a new
 def signed(handler: Handler) -> Handler:
     """Return a handler that wraps `handler` and adds the creator to its patches.
 
-    If the object is refused or malformed, no creator is added.
+    No creator is added to an object that is refused or malformed.
     """
 
     def with_creator(request: AdmissionRequest) -> ReviewVerdict:
@@ -68,7 +70,7 @@ def signed(handler: Handler) -> Handler:
 
 
 def note_user(request: AdmissionRequest) -> ReviewVerdict:
-    """Record in a PodGroup the user who moves it or changes its PriorityClass; the history shows this user."""
+    """Write the user who moves a PodGroup or changes its PriorityClass into the PodGroup, for the history."""
     try:
         document = generic(request.object)
         owner = msgspec.convert(document.get("metadata") or {}, ObjectMeta).controller
@@ -83,12 +85,12 @@ def note_user(request: AdmissionRequest) -> ReviewVerdict:
 
 
 def set_changed_by(patch: Patch, user: str) -> None:
-    """Write into an object the name of the user who changes it; "" for an unknown user."""
+    """Write the name of the user who changes an object into the object; "" for an unknown user."""
     patch.set(*_PLACE, names.CHANGED_BY, value=written(user), why=_CHANGED)
 
 
 def _added(request: AdmissionRequest, document: Mapping[str, Any], patch: Sequence[Operation]) -> Iterator[Operation]:
-    """Yield the operations that record the creator, to be added to a handler's patch.
+    """Yield the operations that record the creator, which are appended to a handler's patch.
 
     The handler's patch may already have created the map of annotations.
     """

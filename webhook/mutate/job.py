@@ -1,8 +1,7 @@
-"""Defaults of a Volcano Job that Volcano's clients read: queue, scheduler, minimum and implied plugins.
+"""Defaults of a Volcano Job, written for Volcano's clients: queue, scheduler, minimum and implied plugins.
 
-Nothing is filled in within the list of tasks, and no value of a client is replaced, because clients that apply the
-manifest again would find a difference. Readers of a Job apply the same defaults themselves, even where a client has
-written 0.
+Tasks get no defaults, and values from clients are not replaced: otherwise, a client that applies its manifest again
+would find a difference. All code that reads a Job applies the same defaults itself, even if a client has written 0.
 """
 
 from collections.abc import Sequence
@@ -38,12 +37,12 @@ _LAST_APPLIED = ("metadata", "annotations", names.LAST_APPLIED)
 def reviewer(lookups: Lookups, *, marks: bool = False, groups: Sequence[ResourceGroup] = ()) -> Handler:
     """Return the handler for Volcano Jobs, which writes their defaults and the settings of their pods.
 
-    The settings come from the resource `groups` and, with `marks`, from the markers. The queue may come from the
-    namespace, and the scheduler from the queue's node pool.
+    The settings of pods consist of the settings of resource `groups` and, with `marks`, of the markers. The queue may
+    be the namespace's, and the scheduler may be the queue's node pool's.
 
-    On UPDATE, the handler only restores values that creation had added and `kubectl apply` or `replace` omitted. The
-    recorded settings of pods do not change. A malformed object passes unchanged, because the API server's schema check
-    names every wrong field afterwards.
+    On UPDATE, the handler only restores values that were added at creation and that `kubectl apply` or `replace` has
+    omitted. The recorded settings of pods do not change. A malformed object passes unchanged, because the API server's
+    schema check names every wrong field afterwards.
     """
 
     def review(request: AdmissionRequest) -> ReviewVerdict:
@@ -66,14 +65,17 @@ def reviewer(lookups: Lookups, *, marks: bool = False, groups: Sequence[Resource
 
 
 def _note_user(request: AdmissionRequest, job: Job, patch: Patch) -> None:
-    """Record the user who changes a Job's PriorityClass; the controller copies it to the PodGroup, for the history."""
+    """Record the user who changes a Job's PriorityClass.
+
+    For the history, the controller copies this record to the PodGroup.
+    """
     user = request.user_info.username
     if user and not is_controller(request, owned=job.metadata.controller is not None):
         set_changed_by(patch, user)
 
 
 def _read_job(document: JSON) -> Job:
-    """Return the Job as its client has written it, without recorded settings of pods."""
+    """Return the Job as the client has written it, without the recorded settings of its pods."""
     annotations = mapping(value_at(document, ("metadata", "annotations")))
     own = {key: value for key, value in annotations.items() if key != names.GROUPED_TEMPLATES}
     return msgspec.convert({**document, "metadata": {**mapping(document.get("metadata")), "annotations": own}}, Job)
@@ -94,7 +96,7 @@ def _completed(
 
 
 def _fill_in(job: Job, document: JSON, old: JSON | None, patch: Patch) -> None:
-    """Set values that the client has left out; in an update, only restore values that creation has set."""
+    """Set values that the client has left out; in an update, only restore values that were set at creation."""
     spec = job.spec
     if not spec.queue and _may_fill(old, "queue"):
         patch.set("spec", "queue", value=queue_of(spec), why=_DEFAULT)
@@ -113,9 +115,9 @@ def _may_fill(old: JSON | None, *path: str) -> bool:
 
 
 def _set_scheduler(job: Job, old: JSON | None, queue: str, queues: QueueTreeView, patch: Patch) -> None:
-    """Write the scheduler of the queue's node pool.
+    """Write the scheduler of the queue's node pool into the Job.
 
-    In an update that names no pool's scheduler, the old scheduler is restored.
+    In an update that omits the pool's scheduler, the old scheduler is restored.
     """
     wanted, was = scheduler_of(job.spec), value_at(old, ("spec", "schedulerName"))
     if old is None:
@@ -135,8 +137,8 @@ def _set_scheduler(job: Job, old: JSON | None, queue: str, queues: QueueTreeView
 def _leaves_minimum(document: JSON, old: JSON | None, total: int) -> bool:
     """Return True if the Job's minimum must be filled in, so that Volcano's clients can read it.
 
-    A minimum of 0 stands for the sum over the tasks, and is not replaced. If the minimum was this sum and no client has
-    set it, it follows the sum when the gang is scaled.
+    A minimum of 0 stands for the sum over the tasks, and is not replaced. If no client has set the minimum and it was
+    equal to this sum, it is updated when the gang is scaled.
     """
     given = value_at(document, ("spec", "minAvailable"))
     if given is None or given == total:

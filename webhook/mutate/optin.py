@@ -1,4 +1,4 @@
-"""Opting in to Muster: a pod's queue is set on the pod, its workload or its namespace, in this order of precedence.
+"""Opting in to Muster: the pod, its workload or its namespace names a queue, in this order of precedence.
 
 1. the pod itself, which has the labels of its template;
 2. its workload: labels of a Job, Deployment, … are copied to the template when the workload is created, unless the
@@ -7,13 +7,15 @@
   a gang or a DaemonSet.
 
 An object is *explicit* if it has the label `muster.dev/queue`, which opts in, or `muster.dev/managed: "false"`, which
-opts out and takes precedence. In a template, `muster.dev/managed` with another value overrides the workload's label.
+opts out and takes precedence. In a template, `muster.dev/managed` with a value other than "false" overrides the
+workload's label.
 
-Volcano has a second way: an annotation of a namespace names the queue of its Volcano Jobs and PodGroups that have no
-queue or the default queue. Muster manages these kinds in any case, so the annotation is a default, not an opt-in.
+Volcano's namespace annotation is supported, too. It names the queue of those Volcano Jobs and PodGroups that name no
+queue or the default queue. Muster manages Volcano Jobs and PodGroups in any case, so the annotation is a default, not
+an opt-in.
 
 The label `muster.dev/queue-locked: "true"` of a namespace enforces its queue for all its objects. In pods, workloads
-and TrainJobs another queue is replaced; Jobs and PodGroups with another queue are refused.
+and TrainJobs, a different queue is replaced; Volcano Jobs and PodGroups with a different queue are refused.
 """
 
 from collections.abc import Mapping
@@ -44,19 +46,19 @@ class OptIn:
 
 
 def is_explicit(labels: Mapping[str, str]) -> bool:
-    """Return True if the object itself opts in or out, so its owner and namespace do not count."""
+    """Return True if these labels opt in or out, so that the labels of the owner and of the namespace do not count."""
     return names.QUEUE in labels or names.opted_out(labels)
 
 
 def from_labels(labels: Mapping[str, str]) -> OptIn | None:
-    """Return the queue of a pod or template with these labels; None if the object itself does not opt in."""
+    """Return the queue that these labels of a pod or template name; None if they do not opt in."""
     if names.opted_out(labels) or names.QUEUE not in labels:
         return None
     return OptIn(labels[names.QUEUE], f"metadata.labels[{names.QUEUE}]", inherited=False)
 
 
 def from_namespace(namespace: str, labels: Mapping[str, str]) -> OptIn | None:
-    """Return the queue of pods and Jobs that are not explicit, in a namespace with these labels.
+    """Return the queue of pods and Jobs that do not opt in or out themselves, in a namespace with these labels.
 
     Return None if the labels name no queue.
     """
@@ -81,7 +83,10 @@ def set_back(path: str, queue: str, locked: str) -> str:
 
 
 def may_inherit(spec: Mapping[str, Any], meta: ObjectMeta) -> bool:
-    """Return True if a pod that is not explicit may get its namespace's queue, because it is not placed otherwise."""
+    """Return True if a pod that is not explicit can get its namespace's queue.
+
+    Such a pod has no node, names no gang and no other scheduler, and does not belong to a DaemonSet.
+    """
     scheduler = spec.get("schedulerName") or names.CLUSTER_SCHEDULER
     return (
         not spec.get("nodeName")
@@ -94,16 +99,16 @@ def may_inherit(spec: Mapping[str, Any], meta: ObjectMeta) -> bool:
 def annotated_queue(namespace: str, namespaces: Namespaces) -> str:
     """Return the queue that the namespace is locked to, or else the queue in Volcano's annotation.
 
-    Return "" if there is neither; raise APIError if the namespace cannot be read.
+    Return "" if the namespace names no queue; raise APIError if the namespace cannot be read.
     """
     metadata = namespaces.metadata(namespace)
     return locked_to(metadata.labels) or metadata.annotations.get(names.VOLCANO_QUEUE, "")
 
 
 def in_default_queue(queue: str | None) -> bool:
-    """Return True if no queue was chosen.
+    """Return True if the queue is the default queue, or no queue is given.
 
-    The schema sets `default` if no queue is given, so the queue `default` and a missing queue cannot be distinguished.
+    The schema sets the queue `default` if no queue is given, so both cases look the same.
     """
     return (queue or names.DEFAULT_QUEUE) == names.DEFAULT_QUEUE
 

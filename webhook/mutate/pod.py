@@ -1,8 +1,8 @@
-"""Mutation of pods: Muster schedules a pod if it has a queue, and shapes it if it has a framework, in one patch.
+"""Mutation of pods: a pod with a queue is scheduled by Muster, and a pod with a framework is shaped.
 
 `mutate` lists the steps in their order. The resource group comes first, because it may choose the scheduler. The queue
 is second, because it determines Muster's scheduler; gates and markers depend on the scheduler. Shaping is independent
-of the other steps and does not need a queue.
+of the other steps and does not require a queue.
 """
 
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ from webhook.review import Handler, ReviewVerdict, generic
 from webhook.senders import may_be_controller
 
 _REFUSED_WITH = "evictionResponders"
-"""Field of a pod that the API server rejects if the pod names a native PodGroup."""
+"""Field that the API server rejects in a pod that names a native PodGroup."""
 
 
 def reviewer(
@@ -62,10 +62,11 @@ def mutate(
     groups: Sequence[ResourceGroup] = (),
     believed: bool = True,
 ) -> ReviewVerdict:
-    """Return a patch or errors. `namespace` comes from the review, because the namespace in the pod may be empty.
+    """Return a patch for a pod, or errors.
 
-    `believed` is true if the sender may be the controller that owns the pod. Users can also create pods that name a
-    controller as their owner.
+    `namespace` is the namespace in the review, because the pod itself may not name its namespace. `believed` is true if
+    the sender may be the controller that owns the pod. The sender is checked, because users can also create pods that
+    name a controller as their owner.
     """
     meta = msgspec.convert(pod.get("metadata") or {}, ObjectMeta)
     if names.opted_out(meta.labels):
@@ -97,11 +98,11 @@ def mutate(
 
 
 def _queue_errors(review: PodReview, opt_in: OptIn, lookups: Lookups, *, believed: bool) -> list[FieldError]:
-    """Refuse a queue that does not exist, or is not for the namespace.
+    """Return errors if the queue does not exist, or the namespace is not allowed to use it.
 
     A queue that was closed or restricted after a workload's admission still accepts the workload's pods; the planner
-    decides about them. A user can also create a pod that names a workload as its owner. If the sender may be such a
-    user, the queue must be open.
+    decides whether they start. A user can also create a pod that names a workload as its owner. If the sender may be a
+    user, the queue must therefore be open.
     """
     queues, owned = lookups.queues_for(review.namespace), review.meta.controller is not None
     if owned and not believed:
@@ -114,7 +115,7 @@ def _queue_errors(review: PodReview, opt_in: OptIn, lookups: Lookups, *, believe
 
 
 def _opt_in(review: PodReview, namespaces: Namespaces) -> OptIn | None:
-    """Return the queue of the pod, or else of its namespace; None if its resource group has another scheduler."""
+    """Return the queue of the pod, or else of its namespace; None if its resource group sets another scheduler."""
     labels = review.meta.labels
     if optin.is_explicit(labels):
         own, locked = optin.from_labels(labels), None
@@ -139,12 +140,12 @@ def _opt_in(review: PodReview, namespaces: Namespaces) -> OptIn | None:
 
 
 def name_native_group(review: PodReview, lookups: Lookups) -> None:
-    """Set the native PodGroup that is published for the pod's gang; remove a group that is not the pod's gang.
+    """Set the native PodGroup that is published for the pod's gang; remove any other native PodGroup from the pod.
 
-    If the gate WorkloadWithJob is on, the Job controller gives each Job a group. A kube-scheduler with the gate
-    GenericWorkload queues the pods of a group as a unit, so waiting pods would hold back pods that have nodes. A pod's
-    `schedulingGroup` cannot change later, so it is set at creation; the PodGroup need not exist by then
-    (docs/native-podgroups.md). For pods of Volcano Jobs, the controller sets it.
+    With the feature gate WorkloadWithJob, the Job controller creates a native PodGroup for each Job. With
+    GenericWorkload, kube-scheduler queues all pods of a native PodGroup as a unit. Waiting pods would then block pods
+    that already have nodes. A pod's `schedulingGroup` is immutable, so it is set at creation, even before the PodGroup
+    exists (docs/native-podgroups.md). In pods of Volcano Jobs, the controller sets `schedulingGroup`.
     """
     spec, meta = review.spec, review.meta
     if not is_musters(review.scheduler) or native_gang_of(meta, review.typed_spec.scheduling_group):
@@ -162,7 +163,7 @@ def name_native_group(review: PodReview, lookups: Lookups) -> None:
 
 
 def _published_as(review: PodReview, lookups: Lookups) -> str:
-    """Return the name of the group that is published for a gang of two or more pods; otherwise ""."""
+    """Return the name of the native PodGroup that is published for the pod's gang; "" for a gang of one pod."""
     meta = review.meta
     if lookups.native_groups is None or review.opt_in is None or meta.controller is None:
         return ""

@@ -1,6 +1,6 @@
-"""State that the steps of a pod's mutation share: the pod, the results of earlier steps, and the additions.
+"""The state of a pod's mutation, which all steps share: the pod, the results of earlier steps, and the patch.
 
-Each step of `webhook.mutate.pod` adds to the patch, errors or warnings; the document itself is not changed.
+Each step of `webhook.mutate.pod` can add operations, errors or warnings; the manifest of the pod is not changed.
 """
 
 from dataclasses import dataclass, field
@@ -25,19 +25,19 @@ JSON = dict[str, Any]
 class PodReview:
     """A pod under review, with its namespace.
 
-    The namespace comes from the review, because the pod may not name one.
+    The namespace is taken from the review, because the pod itself may not name its namespace.
     """
 
     document: JSON
     namespace: str
     meta: ObjectMeta
     typed_spec: PodSpec
-    """The part of the spec for which Muster has types; `spec` is the same as plain JSON."""
+    """The pod's spec, decoded and reduced to the fields that Muster has types for; `spec` is the whole spec as JSON."""
     patch: Patch
     group: ResourceGroup | None = None
     """The resource group of the pod; None if the pod is in no group."""
     opt_in: OptIn | None = None
-    """The queue that the pod or its namespace opts in to."""
+    """The queue that the pod or its namespace names; None if neither opts in."""
     pool: str = DEFAULT_POOL
     """The node pool of the pod's queue."""
     errors: list[FieldError] = field(default_factory=list)
@@ -50,7 +50,7 @@ class PodReview:
 
     @property
     def spec(self) -> JSON:
-        """The pod's spec as plain JSON; empty if the spec is missing."""
+        """The pod's whole spec as JSON; empty if the spec is missing."""
         return self.document.get("spec") or {}
 
     @property
@@ -60,9 +60,9 @@ class PodReview:
 
     @property
     def scheduler(self) -> str:
-        """The resulting scheduler of the pod: its group's, its own, or Muster's if the pod opts in and names none.
+        """The resulting scheduler of the pod: its resource group's, its own, or Muster's.
 
-        A pod that opts in gets the node pool's scheduler instead of the default pool's.
+        A pod that opts in without naming a scheduler gets Muster's scheduler for the node pool of its queue.
         """
         own = self.assigned_scheduler or self.spec.get("schedulerName") or names.CLUSTER_SCHEDULER
         if not self.opt_in:
@@ -73,7 +73,7 @@ class PodReview:
 
     @property
     def verdict(self) -> ReviewVerdict:
-        """The verdict: the patch with its reasons, or all errors; with warnings in both cases."""
+        """The verdict of the review: the patch with its reasons, or all errors. Warnings are included in both cases."""
         if self.errors:
             return ReviewVerdict(errors=self.errors, warnings=self.warnings)
         return ReviewVerdict.admitted_with(self.patch, self.warnings)

@@ -1,4 +1,4 @@
-"""Defaults of a Queue, and of the queue of a PodGroup, which are stored so that all readers find the same values.
+"""Defaults of Queues and PodGroups, which are stored in the objects so that all clients read the same values.
 
 No value of a client is replaced, because a client that applies its manifest again would find a difference.
 """
@@ -25,8 +25,8 @@ def reviewer(lookups: Lookups) -> Handler:
     """Return the handler for new PodGroups, which sets the queue and its node pool.
 
     PodGroups of Volcano Jobs are skipped. An exported PodGroup contains the status of its original, which is dropped,
-    because only Muster may record that a gang was admitted. If the namespace cannot be read, nothing changes: a gang in
-    the default queue can run, while the pods of a refused PodGroup would wait.
+    because only Muster may record that a gang was admitted. If the namespace cannot be read, the queue is not changed:
+    a gang in the default queue can run, while the pods of a refused PodGroup wait.
     """
 
     def review(request: AdmissionRequest) -> ReviewVerdict:

@@ -1,7 +1,7 @@
 """Resource groups: pods get the node labels, tolerations, affinity and scheduler of their group.
 
-The pods of a Volcano Job get the group of their template. The Job records the settings of the group at its creation.
-The gang is therefore planned with these settings, and later pods of the Job get the same settings as the first pods.
+The pods of a Volcano Job get the group of their template. The settings of the group are recorded in the Job at its
+creation. Therefore, the gang is planned with the recorded settings, and all pods of the Job get the same settings.
 """
 
 from collections.abc import Mapping, Sequence
@@ -42,7 +42,7 @@ def group_of(groups: Groups, namespace: str, annotations: Mapping[str, str]) -> 
 
 
 def group_of_pod(groups: Groups, namespace: str, meta: ObjectMeta) -> ResourceGroup | None:
-    """Return the group of a pod; None for pods of a Volcano Job, which are created with the settings."""
+    """Return the resource group of a pod; None for pods of Volcano Jobs, which are created with their settings."""
     return None if is_job(meta.controller) else group_of(groups, namespace, meta.annotations)
 
 
@@ -58,7 +58,7 @@ def assign(spec: Mapping[str, Any], group: ResourceGroup, patch: Patch) -> None:
 
 
 def record(job: Job, document: Mapping[str, Any], groups: Groups, namespace: str, patch: Patch, *, marks: bool) -> None:
-    """Record the settings of a new Job's pods: resource groups' settings, and markers if Muster schedules them."""
+    """Record the settings of a new Job's pods: those of resource groups, and markers if Muster schedules the pods."""
     found: list[PodSettings] = []
     for task in job.spec.tasks:
         settings = _settings(job, task, groups, namespace, marks=marks)
@@ -74,16 +74,16 @@ def record(job: Job, document: Mapping[str, Any], groups: Groups, namespace: str
 
 
 def keep_record(document: Mapping[str, Any], old: Mapping[str, Any], patch: Patch) -> None:
-    """Restore the recorded settings in an update that omits or changes them."""
+    """Restore the recorded settings of pods in an update that omits or changes the record."""
     known, given = value_at(old, _RECORD), value_at(document, _RECORD)
     if known != given:
         patch.set(*_RECORD, value=known or _NONE, why=_KEPT)
 
 
 def _settings(job: Job, task: TaskSpec, groups: Groups, namespace: str, *, marks: bool) -> PodSettings | None:
-    """Return the settings of a task's pods; None without a resource group, unless pods are marked.
+    """Return the settings of a task's pods; None if the pods have no resource group and get no markers.
 
-    Raises ValidationError if the template is malformed.
+    Raise ValidationError if the template is malformed.
     """
     meta = msgspec.convert(_without_nulls(task.template.get("metadata")), TemplateMeta)
     group = None if names.opted_out(meta.labels) else group_of(groups, namespace, meta.annotations)
@@ -96,6 +96,6 @@ def _settings(job: Job, task: TaskSpec, groups: Groups, namespace: str, *, marks
 
 
 def _without_nulls(part: Any) -> dict[str, Any]:
-    """Return the fields of one section of a pod template, without nulls; raise ValidationError if it is not a map."""
+    """Return a section of a pod template without null fields; raise ValidationError if the section is not a map."""
     members = msgspec.convert(part or {}, dict[str, Any])
     return {name: value for name, value in members.items() if value is not None}

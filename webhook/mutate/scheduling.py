@@ -3,13 +3,13 @@
 A pod with a queue gets Muster's scheduler, and a gate if it belongs to a gang. A pod may also request a gate through
 Volcano's annotation. Muster removes the gates when it pins the pod.
 
-*Markers* are resources: a shared scheduler only calls Muster for pods that request these resources. Markers must be on
-a container, so one container gets a limit of 1 for each marker, which the API server also sets as a request.
+*Markers* are extended resources: a shared scheduler calls Muster only for pods that request such a resource. Markers
+must be on a container, so one container gets a limit of 1 for each marker, which the API server also sets as a request.
 kube-scheduler is configured to ignore markers when it counts free resources.
 
-A pod that shares GPUs gets their numbers through variables that refer to annotations, which Muster writes with the
-binding, before the kubelet starts a container. Volcano's GPU memory resource needs no such variables, because its
-device plugin sets them.
+The containers of a pod that shares GPUs get the GPU numbers in variables that refer to annotations. Muster writes these
+annotations together with the binding, before the kubelet starts a container. For Volcano's GPU memory resource, the
+device plugin sets the variables.
 """
 
 from collections.abc import Mapping
@@ -26,15 +26,16 @@ from webhook.mutate.podreview import PodReview
 from webhook.objects.names import MAX_LABEL
 from webhook.patch import Patch, Why
 
-_MARKED = Why("the cluster's own scheduler calls Muster for it", "markPods")
+_MARKED = Why("the cluster's own scheduler calls Muster for this pod", "markPods")
 GPU_VARIABLES = {"NVIDIA_VISIBLE_DEVICES": names.GPU_DEVICES_CHOSEN, "GPU_PORTION": names.GPU_PORTION}
-"""Maps a variable of the container to the annotation with its value."""
+"""Maps an environment variable of the container to the annotation from which the variable gets its value."""
 
 
 def set_scheduler(review: PodReview, opt_in: OptIn) -> None:
-    """Add scheduler, queue, gang and gate to a pod. If the pod names another scheduler, only warn.
+    """Add scheduler, queue, gang and gate to a pod.
 
-    A pod without a controller only joins a gang that it names itself.
+    If the pod names a scheduler that is not Muster's, only add a warning. A pod without a controller joins a gang only
+    if the pod names the gang itself.
     """
     scheduler, meta, patch = review.scheduler, review.meta, review.patch
     source = opt_in.path if opt_in.inherited else f"label {names.QUEUE}"
@@ -63,7 +64,7 @@ def hold_member(review: PodReview) -> None:
 
 
 def add_requested_gate(review: PodReview) -> None:
-    """Add the gate that the pod requests by its annotation; warn if its scheduler is not Muster's."""
+    """Add the gate that the pod requests by an annotation; add a warning if the pod's scheduler is not Muster's."""
     gate = names.QUEUE_ALLOCATION_GATE
     if review.meta.annotations.get(gate) != "true":
         return
@@ -90,7 +91,7 @@ def _add_gate(review: PodReview, gate: str, why: Why) -> None:
 
 
 def _warn_no_effect(review: PodReview, what: str, advice: str) -> None:
-    """Warn that a field has no effect; give advice unless the resource group is the reason."""
+    """Add a warning about a field without effect, with advice unless the resource group has set the scheduler."""
     why = f"{review.scheduler!r} is not a scheduler of Muster's; {advice}"
     if review.group and review.assigned_scheduler:
         why = f"the resource group {review.group.name!r} assigns the pod to scheduler {review.scheduler!r}"

@@ -1,8 +1,8 @@
-"""Shaping: adding the environment variables, volumes and ports to a pod that its workload's framework needs.
+"""Shaping of pods: a pod gets the environment variables, volumes and ports that its workload's framework needs.
 
-`muster.runtime` computes the plan from the owner and the pod's resources, with the same formulas that validate the
-workload and size its gang. Fields that the pod already has are kept; a field that contradicts the plan is an error and
-is not overwritten.
+`muster.runtime` computes the additions as a plan, from the owner and the pod's resources. Validation and the size of
+the gang depend on the same formulas. Fields that the pod already has are kept; a field that contradicts the plan is an
+error and is not overwritten.
 """
 
 from typing import Any
@@ -30,13 +30,13 @@ FRAMEWORK_PATH = f"metadata.labels[{names.FRAMEWORK}]"
 
 
 class _DNSConfig(Wire):
-    """dnsConfig of a pod, reduced to the field that shaping extends."""
+    """The field dnsConfig of a pod, reduced to the search domains, to which shaping adds a domain."""
 
     searches: list[str] | None = None
 
 
 def shape(review: PodReview, owners: Owners, framework: Framework, claims: Claims = no_claims) -> None:
-    """Add everything that the pod's framework needs, or errors that explain why this is impossible."""
+    """Add the requirements of the pod's framework to the patch, or errors that explain why the pod cannot be shaped."""
     errors = unknown_framework(FRAMEWORK_PATH, review.meta.labels[names.FRAMEWORK], framework)
     try:
         adapter = _adapter(review, owners)
@@ -50,7 +50,7 @@ def shape(review: PodReview, owners: Owners, framework: Framework, claims: Claim
 
 
 def _write_rank(adapter: Adapter, review: PodReview) -> None:
-    """Record the rank for the planner if the pod has no index, or if its index only covers a part of the gang."""
+    """Record the pod's rank for the planner, unless the pod has an index that is unique in the gang."""
     rank, slot = own_rank(adapter.rank(review.meta), review.meta), slot_of(review.meta)
     if rank is None or review.meta.controller is None or not review.opt_in:
         return
@@ -60,7 +60,7 @@ def _write_rank(adapter: Adapter, review: PodReview) -> None:
 
 
 def _adapter(review: PodReview, owners: Owners) -> Adapter:
-    """Return the adapter of the pod's owner; raise OwnerError if there is none."""
+    """Return the adapter of the pod's owner; raise OwnerError if the owner is gone or has no adapter."""
     reference, owner = review.meta.controller, controller_of(review.meta, review.namespace, owners)
     if reference and owner is None:
         message = f"the {reference.kind} that owns this pod is gone, so the size of its group is unknown"
@@ -71,7 +71,7 @@ def _adapter(review: PodReview, owners: Owners) -> Adapter:
 def _owner_errors(adapter: Adapter) -> list[FieldError]:
     """Return errors that explain why the owner's pods cannot form a group.
 
-    Only the errors of a pod without an owner have field paths in the pod.
+    If the pod has an owner, the errors name the owner; otherwise, they name fields of the pod.
     """
     errors = adapter.errors()
     if adapter.owner.kind == "Pod":
@@ -80,7 +80,10 @@ def _owner_errors(adapter: Adapter) -> list[FieldError]:
 
 
 def write(plan: Plan, review: PodReview) -> None:
-    """Add the plan's metadata, volumes, subdomain and containers; existing fields are kept and must agree."""
+    """Add the plan's metadata, volumes, subdomain and containers.
+
+    Existing fields are kept; an error is added if they contradict the plan.
+    """
     pod_set = plan.pod_set(DEFAULT_POD_SET)
     if pod_set is None:
         return
@@ -126,7 +129,7 @@ def _write_pod(pod_set: PodSetPlan, framework: str, review: PodReview) -> None:
 
 
 def _write_inits(pod_set: PodSetPlan, review: PodReview) -> None:
-    """Add init containers after the pod's own init containers, on which they may depend."""
+    """Add the plan's init containers after the pod's own init containers, on which the new ones may depend."""
     there = {each.get("name") for each in review.spec.get("initContainers") or []}
     containers = {each.get("name"): each for each in review.spec.get("containers") or []}
     for init in pod_set.inits:
@@ -162,7 +165,7 @@ def _write_env(
 def _write_rest(
     wanted: ContainerPlan, container: JSON, place: tuple[str, int], framework: str, review: PodReview
 ) -> None:
-    """Add ports and mounts that are missing, and a readiness probe or command if there is none."""
+    """Add missing ports and mounts, and the plan's readiness probe and command if the container has none of its own."""
     patch = review.patch
     given = {port.get("containerPort") for port in container.get("ports") or [] if port.get("protocol", "TCP") == "TCP"}
     for port in wanted.ports:

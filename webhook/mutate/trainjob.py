@@ -1,4 +1,4 @@
-"""Additions to a TrainJob: timestamps of runtime patches, the namespace's queue, and the version of its runtime."""
+"""Mutation of TrainJobs, which adds timestamps to runtime patches, the namespace's queue, and the runtime's version."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -20,7 +20,7 @@ _PATCHES = "runtimePatches"
 
 
 def reviewer(namespaces: Namespaces, runtimes: TrainingRuntimes, wall_s: Callable[[], float]) -> Handler:
-    """Return the handler for TrainJobs, on CREATE and UPDATE; a malformed object is left to the schema check."""
+    """Return the handler for TrainJobs, on CREATE and UPDATE. The schema check refuses malformed objects later."""
 
     def review(request: AdmissionRequest) -> ReviewVerdict:
         try:
@@ -42,7 +42,7 @@ def reviewer(namespaces: Namespaces, runtimes: TrainingRuntimes, wall_s: Callabl
 
 
 def stamp(job: JSON, old: JSON, now: str, patch: Patch) -> None:
-    """Set `time` to now in changed patches and in new patches without a time; restore it in unchanged patches."""
+    """Set the time of changed patches, and of new patches without a time, to now; restore it in unchanged patches."""
     before = {_manager(entry): entry for entry in _patches(old)}
     for index, entry in enumerate(_patches(job)):
         known = before.get(_manager(entry))
@@ -74,9 +74,9 @@ def _inherit(meta: ObjectMeta, namespace: str, namespaces: Namespaces, patch: Pa
 
 
 def _note_version(job: JSON, namespace: str, runtimes: TrainingRuntimes, patch: Patch) -> None:
-    """Record the version of the runtime that a new TrainJob is checked against.
+    """Record the runtime version against which a new TrainJob is checked.
 
-    Validation reports a missing runtime.
+    A missing runtime is no error here, because validation reports it.
     """
     reference = msgspec.convert(msgspec.convert(job.get("spec") or {}, JSON).get("runtimeRef") or {}, RuntimeRef)
     try:

@@ -1,6 +1,6 @@
-"""Workloads that opt in to Muster by their own label or through their namespace.
+"""Mutation of workloads that opt in to Muster by their own label or through their namespace.
 
-The labels of these workloads are copied to the pod templates.
+The labels are copied to the workload's pod templates.
 """
 
 from collections.abc import Iterator, Mapping
@@ -52,7 +52,7 @@ def reviewer(namespaces: Namespaces) -> Handler:
 
 
 def _set_back(workload: JSON, kind: WorkloadKind, locked: str, patch: Patch) -> list[str]:
-    """If the namespace is locked, replace other queues in the labels of workload and templates; return warnings."""
+    """Replace queues in workload and templates by the queue to which the namespace is locked; return warnings."""
     warnings = []
     for place, node in with_templates(workload, kind.templates):
         labels, path = _labels(node), (*place, "metadata", "labels")
@@ -66,7 +66,7 @@ def _set_back(workload: JSON, kind: WorkloadKind, locked: str, patch: Patch) -> 
 def _label(workload: JSON, kind: WorkloadKind, inherited: Mapping[str, str], locked: str, patch: Patch) -> None:
     """Copy the workload's labels to its pod templates.
 
-    If the workload has no such labels, copy the queue from the namespace's labels (`inherited`).
+    If the workload itself does not opt in or out, copy the queue from the namespace's labels (`inherited`).
     """
     labels = _labels(workload)
     own = {key: labels[key] for key in (names.QUEUE, names.MANAGED) if key in labels}

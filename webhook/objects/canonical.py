@@ -23,8 +23,8 @@ _DIVISOR = "divisor"
 _QUANTITIES = frozenset({"sizeLimit", _DIVISOR})
 _DURATIONS = frozenset({"timeout", "runningEstimate"})
 _MEAN_NOTHING_EMPTY = TEXTS | AMOUNTS | {PLUGINS, "resources", "metadata", "spec", "template"}
-"""Fields in which `{}` means the same as a missing field. In other fields, `{}` has a meaning: `emptyDir: {}` is a
-volume, and `namespaceSelector: {}` selects all namespaces."""
+"""Fields in which `{}` means the same as a missing field. In all other fields, `{}` has a meaning of its own:
+`emptyDir: {}` is a volume, and `namespaceSelector: {}` selects all namespaces."""
 _MEAN_SOMETHING_ZERO = frozenset(
     {
         # The default is true, or the pod's value:
@@ -38,8 +38,8 @@ _MEAN_SOMETHING_ZERO = frozenset(
         "storageClassName", "volumeAttributesClassName", "hostnameOverride",
     }
 )  # fmt: skip
-"""Fields for which false, 0 and "" differ from a missing value; they are pointers in Go, so typed clients write them
-whenever they are set."""
+"""Fields for which false, 0 and "" differ from a missing value; such fields are pointers in Go, so typed clients write
+every value that is set."""
 _FILLED_IN: Mapping[str, Mapping[str, str]] = {
     "ports": {"protocol": "TCP"},
     "networkTopology": {"mode": "hard"},
@@ -48,17 +48,20 @@ _FILLED_IN: Mapping[str, Mapping[str, str]] = {
     "rbd": {"keyring": "/etc/ceph/keyring", "pool": "rbd", "user": "admin"},
     "scaleIO": {"fsType": "xfs", "storageMode": "ThinProvisioned"},
 }
-"""Defaults of the fields of a map, or of each map in a list, by the field's name. Older versions of Muster wrote them
-into stored Jobs."""
+"""Maps a field to the defaults of the map that it contains, or of each map in its list. Older versions of Muster wrote
+these defaults into stored Jobs."""
 
 
 def canonical(spec: Any) -> dict[str, Any]:
-    """Return the spec of a Job, or a part of it, in canonical form, as a new document (maps of `TEXTS` are shared)."""
+    """Return a Job's spec, or a part of the spec, in canonical form.
+
+    The result is a new document, except for the maps in `TEXTS`.
+    """
     return _members(spec) if isinstance(spec, dict) else {}
 
 
 def same(old: Any, new: Any) -> bool:
-    """Return True if two specs of Jobs, or two parts of specs, mean the same."""
+    """Return True if two specs of Jobs, or two parts of specs, have the same meaning."""
     return bool(old == new or canonical(old) == canonical(new))
 
 
@@ -90,7 +93,7 @@ def _map(name: str, value: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_empty(name: str, value: Any) -> bool:
-    """Return True if a field with this value means the same as a missing field; an example is a divisor of 0."""
+    """Return True if a field with this value has the same meaning as a missing field. A divisor of 0 is an example."""
     if value is None or value == [] or (name == _DIVISOR and value == _amount(0)):
         return True
     if value == {}:
@@ -99,7 +102,7 @@ def _is_empty(name: str, value: Any) -> bool:
 
 
 def _amount(quantity: Any) -> Any:
-    """Return a quantity as a pair: in whole units, and in thousandths (capped for very large quantities).
+    """Return a quantity as a pair of numbers: in whole units, and in thousandths of a unit (capped if very large).
 
     A quantity that cannot be read is returned unchanged.
     """

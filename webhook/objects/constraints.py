@@ -1,7 +1,7 @@
-"""The API server's rules for labels, selectors, tolerations and affinities of pods, limited to common mistakes.
+"""Checks of the labels, selectors, tolerations and affinities of pods for common mistakes, by the API server's rules.
 
-The values of a resource group are copied to all its pods, so errors are reported when the group is read. Names,
-operators and combinations of fields are checked. The API server makes the final decision.
+The settings of a resource group are copied to all its pods, so mistakes are reported when the group is read. Names,
+operators and combinations of fields are checked. All other rules are left to the API server.
 """
 
 import re

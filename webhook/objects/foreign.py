@@ -1,8 +1,7 @@
 """Labels and annotations of other schedulers.
 
-The table contains keys that Muster reads, and replacements for keys that it does not read.
-
-The table is used for warnings at admission and for docs/admission.md.
+The table `FOREIGN` contains the keys that Muster reads, and replacements for keys that Muster does not read. Warnings
+at admission and docs/admission.md are generated from this table.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,14 +14,14 @@ from muster.workloads.table import plain_group
 
 
 class ForeignKey(NamedTuple):
-    """The key of a label or annotation; with `*`, the pattern of several keys.
+    """The key of a label or annotation, or a pattern of keys with `*`.
 
-    If two entries match a key, the first one counts.
+    If two entries match a key, the first entry applies.
     """
 
     key: str
     read: str = ""
-    """Effect of the key in Muster; empty if Muster ignores the key."""
+    """The effect of the key in Muster; empty if Muster ignores the key."""
     instead: str = ""
     """The setting of Muster with the same effect as the key."""
 
@@ -52,9 +51,9 @@ FOREIGN: Final = (
     ForeignKey(f"{_KUEUE}priority-class", instead="priorityClassName of the pods"),
     ForeignKey(f"{_KUEUE}max-exec-time-seconds", instead="activeDeadlineSeconds"),
     ForeignKey(f"{_KUEUE}podset-*", instead=f"annotations {names.TOPOLOGY_REQUIRED} and related ones"),
-    ForeignKey(names.KUEUE_QUEUE, read="no effect in Muster: Kueue reads the key, and may run beside Muster"),
+    ForeignKey(names.KUEUE_QUEUE, read="no effect in Muster: Kueue reads the key, and can run alongside Muster"),
     ForeignKey(f"{_KUEUE}managed", read="no effect in Muster: Kueue writes the key"),
-    ForeignKey(f"{_KUEUE}*", instead="Kueue beside Muster, with its label queue-name"),
+    ForeignKey(f"{_KUEUE}*", instead="Kueue alongside Muster, with the label queue-name of Kueue"),
     *(ForeignKey(key, read=_TOPOLOGY) for key in names.KAI_NEAR_KEYS),
     ForeignKey(names.KAI_TOPOLOGY, read="no effect: Muster finds a level by its node label"),
     ForeignKey(names.KAI_MIN_MEMBER, read=_MINIMUM),
@@ -70,7 +69,7 @@ FOREIGN: Final = (
 
 
 def rows() -> Iterator[tuple[str, str, str]]:
-    """Yield key, effect and replacement of each entry, for the documentation."""
+    """Yield the key, the effect and the replacement of each entry, for the documentation."""
     for each in FOREIGN:
         yield f"`{each.key}`", each.read or "no effect in Muster", each.instead and f"use {each.instead}"
 
@@ -78,8 +77,8 @@ def rows() -> Iterator[tuple[str, str, str]]:
 def without_effect(metadata: Mapping[str, Any], path: str, above: Mapping[str, Any]) -> Iterator[str]:
     """Yield a warning for each key of another scheduler that has no effect in this metadata.
 
-    `above` are the labels of the workload that contains the template: a workload with a Kueue queue also belongs to
-    Kueue.
+    `above` are the labels of the workload that contains the template. They matter because Kueue reads its keys in a
+    workload with a Kueue queue.
     """
     kueues = names.KUEUE_QUEUE in above or names.KUEUE_QUEUE in _texts(metadata, "labels")
     for place in ("labels", "annotations"):
@@ -92,7 +91,10 @@ def without_effect(metadata: Mapping[str, Any], path: str, above: Mapping[str, A
 
 
 def _is_plain(metadata: Mapping[str, Any], path: str) -> bool:
-    """Return True for a pod in a group of plain pods; metadata of a template has a different path."""
+    """Return True for a pod in a group of plain pods.
+
+    The path distinguishes the metadata of a pod from the metadata of a pod template.
+    """
     labels, annotations = _texts(metadata, "labels"), _texts(metadata, "annotations")
     return path == "metadata" and bool(plain_group(ObjectMeta(labels=labels, annotations=annotations)))
 

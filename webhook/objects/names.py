@@ -1,7 +1,7 @@
 """Checks of names in objects: their syntax, the named queue or framework, and keys under `muster.dev/` without effect.
 
-The API server has the same syntax rules, but would check some names too late. Examples are names that become part of
-other names (a Job's name is part of its pods' names), and names in Muster's configuration.
+The API server applies the same syntax rules, but checks some names too late. Examples are a Job's name, which becomes
+part of its pods' names, and names in Muster's configuration.
 """
 
 import re
@@ -51,12 +51,12 @@ WRITTEN = frozenset({
     *(names.RUNS_ON_SPARE, names.CREATED_BY, names.CHANGED_BY, names.MOVED_TO, names.HELD_REPLICAS),
     *(f"{_PREFIX}{note}" for note in ("restart", "command", "timers", "restarts")),
 })  # fmt: skip
-"""Labels and annotations that Muster writes for itself."""
+"""Labels and annotations that Muster writes into objects for its own use."""
 _KNOWN: Mapping[str, frozenset[str]] = {"labels": LABELS, "annotations": _OF_USERS}
 
 
 def is_label(name: str) -> bool:
-    """Return True for a DNS label (RFC 1123), the syntax of host names and so of pod names."""
+    """Return True for a DNS label (RFC 1123). A name that becomes a pod's host name must be a DNS label."""
     return len(name) <= MAX_LABEL and _LABEL.fullmatch(name) is not None
 
 
@@ -73,7 +73,10 @@ def is_subdomain(name: str) -> bool:
 
 
 def unknown_queue(path: str, name: str, queues: NamespaceQueues) -> list[FieldError]:
-    """Refuse a queue that does not exist; this is the only check for pods whose workload was already admitted."""
+    """Return an error if the queue does not exist.
+
+    For pods of an admitted workload, no other check of the queue is needed.
+    """
     if name and queues.get(name):
         return []
     message = f"unable to find job queue: {name!r}; usable queues are: {_usable(queues)}"
@@ -81,9 +84,9 @@ def unknown_queue(path: str, name: str, queues: NamespaceQueues) -> list[FieldEr
 
 
 def unusable_queue(path: str, name: str, queues: NamespaceQueues) -> list[FieldError]:
-    """Refuse a queue that new workloads may not enter.
+    """Return an error if new workloads cannot enter the queue.
 
-    The queue must exist, allow the namespace of the workload, be open, be a leaf, and not be the root.
+    The queue must exist, be open, be a leaf other than the root, and allow the namespace of the workload.
     """
     queue = queues.get(name) if name else None
     if queue is None:
@@ -106,7 +109,7 @@ def unusable_queue(path: str, name: str, queues: NamespaceQueues) -> list[FieldE
 
 
 def unknown_framework(path: str, name: str, framework: Framework) -> list[FieldError]:
-    """Refuse a framework that no plugin implements."""
+    """Return an error if no plugin implements the framework."""
     if name in framework.frameworks:
         return []
     return [FieldError(path, f"must be one of: {', '.join(framework.frameworks)}", name, "NotSupported")]
@@ -119,7 +122,7 @@ def _usable(queues: NamespaceQueues) -> str:
 def unknown_keys(metadata: Any, path: str = "metadata", above: Mapping[str, Any] | None = None) -> list[str]:
     """Return a warning for each key of Muster or another scheduler that has no effect in this metadata.
 
-    Keys of a domain that resembles Muster's are included. `above` are the labels of the workload that contains the
+    Keys whose domain resembles Muster's domain are included. `above` are the labels of the workload that contains the
     template.
     """
     if not isinstance(metadata, Mapping):
@@ -141,7 +144,7 @@ def _unknown(metadata: Mapping[str, Any], path: str) -> Iterator[str]:
 
 
 def _unread(metadata: Mapping[str, Any], path: str) -> Iterator[str]:
-    """Yield warnings about values without effect; such values are harmless, so the object is not refused."""
+    """Yield warnings about values without effect; the values are harmless, so the object is not refused."""
     annotations = metadata.get("annotations")
     if not isinstance(annotations, Mapping):
         return
@@ -165,13 +168,13 @@ def meant_labels(labels: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def _is_near(key: str) -> bool:
-    """Return True for a key under a domain that resembles Muster's, such as `muster.io/queue`."""
+    """Return True for a key whose domain resembles Muster's domain, such as `muster.io/queue`."""
     domain, slash, _ = key.partition("/")
     return bool(slash) and domain != names.DOMAIN and f"{domain}.".startswith("muster.")
 
 
 def _meant(key: str, place: str = "") -> str:
-    """Return kind and name of the key that was probably meant; "" if no key is similar."""
+    """Return kind and name of the known key that is most similar to the given key; "" if no key is similar."""
     for other, known in _KNOWN.items():
         if other != place and key in known:
             return f"{other[:-1]} {key}"

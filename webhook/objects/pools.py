@@ -1,10 +1,10 @@
-"""The node pool of objects that enter a queue: their scheduler and label must match the queue's pool.
+"""Checks of node pools: the scheduler and the pool label of an object must match the node pool of its queue.
 
-A pod that names no scheduler, `muster` or `volcano`, gets the scheduler of the pool. A scheduler or label of a pool
-other than the queue's is refused, because a gang uses the nodes of one pool, which the queue determines.
+A pod that names no scheduler, `muster` or `volcano`, gets the scheduler of the pool. A scheduler or label of a
+different pool is refused, because a gang uses only the nodes of its queue's pool.
 
-The planner of a pool writes the amounts of its largest node to the root queue. Pods that request more are admitted with
-a warning, because nodes may be added and the amounts are a few seconds old.
+The planner of a pool writes the amounts of its largest node to the root queue. Pods that request more than the largest
+node has are admitted with a warning, because nodes may be added.
 """
 
 from collections.abc import Iterator
@@ -30,7 +30,10 @@ def scheduler_in(scheduler: str, queue: str, queues: QueueTreeView) -> str:
 
 
 def wrong_scheduler(path: str, scheduler: str, queue: str, queues: QueueTreeView) -> list[FieldError]:
-    """Refuse a scheduler of a pool other than the queue's; schedulers that are not Muster's are not checked."""
+    """Return an error for a scheduler of a pool other than the queue's.
+
+    Schedulers that are not Muster's are not checked.
+    """
     if not is_musters(scheduler) or scheduler in names.SCHEDULERS:
         return []  # a name of the default pool is replaced
     pool = pool_of_queue(queue, queues.get)
@@ -45,24 +48,23 @@ def wrong_scheduler(path: str, scheduler: str, queue: str, queues: QueueTreeView
 
 
 def wrong_label(pool: str, queue: str, queues: QueueTreeView) -> list[FieldError]:
-    """Refuse a PodGroup whose label names a pool other than its queue's."""
+    """Return an error for a PodGroup whose label names a pool other than its queue's."""
     of_queue = pool_of_queue(queue, queues.get)
     if pool == of_queue:
         return []
     message = (
-        f"names {words(pool)}, but queue {queue!r} belongs to {words(of_queue)}: a gang uses the nodes of the "
-        f"pool of its "
-        f"queue, and stays in it; choose a queue of that pool"
+        f"names {words(pool)}, but queue {queue!r} belongs to {words(of_queue)}: a gang uses only "
+        "the nodes of its queue's pool; choose a queue of the named pool"
     )
     return [FieldError(f"metadata.labels[{names.NODE_POOL}]", message, pool)]
 
 
 _CLAIMED = "deviceclass.resource.kubernetes.io/"
-"""Prefix of resource names for devices of a class, which nodes do not list."""
+"""Prefix of resource names for devices of a device class; nodes do not list these resources."""
 
 
 def beyond_every_node(path: str, spec: PodSpec, queue: str, queues: QueueTreeView) -> list[str]:
-    """Return a warning for each resource of which a pod requests more than any node of the queue's pool has."""
+    """Return a warning for each resource of which the pod requests more than the pool's largest node has."""
     with suppress(APIError, ValueError):  # a warning is not worth a refusal; the API server refuses wrong quantities
         named = pool_of_queue(queue, queues.get) != DEFAULT_POOL
         root = root_of(queue, queues.get) if named else queues.get(names.ROOT_QUEUE)

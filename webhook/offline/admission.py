@@ -1,7 +1,7 @@
-"""Admission of objects, one by one, through the webhook's own routes in this process, including derived objects.
+"""Admission of single objects, and of the objects derived from them, through the webhook's routes in this process.
 
-A workload is followed by its first pod of each shape, as changed by Muster. A TrainJob is followed by the objects that
-the controller would create for it.
+Each workload is followed by its first pod of each kind, as admission changes the pod. Each TrainJob is followed by the
+objects that the controller would create for the TrainJob.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -36,15 +36,15 @@ Path = tuple[str | int, ...]
 
 @dataclass(slots=True)
 class Admitted:
-    """An object before and after admission; it was refused if it has errors.
+    """An object before and after admission; `errors` are the reasons for its refusal.
 
-    `about` describes an object that is not in a file.
+    `about` describes an object that is derived from another object.
     """
 
     before: JSON
     after: JSON
     reasons: dict[Path, Why] = field(default_factory=dict)
-    """Maps the path of an addition or change to its reason."""
+    """Maps the path of each added or changed value to the reason for the change."""
     errors: list[FieldError] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     about: str = ""
@@ -59,10 +59,9 @@ class Admitted:
 class OfflineAdmission:
     """Admission of new objects by a webhook with these resource groups.
 
-    Other objects are looked up in `documents`, then in `cluster`.
-
-    With `native`, each workload is also followed by the native PodGroups of its gangs. `user` is the user who creates
-    the objects; "" if unknown.
+    Objects on which a decision depends are looked up in `documents`, then in `cluster`. With `native`, each workload is
+    also followed by the native PodGroups of its gangs. `user` is the name of the user who creates the objects; "" if
+    the user is unknown.
     """
 
     def __init__(
@@ -83,7 +82,7 @@ class OfflineAdmission:
         self._handlers = routes(self.lookups, framework, groups=groups)
 
     def admit(self, document: JSON) -> Admitted:
-        """Send the object through the same routes as the API server, and continue after a refusal."""
+        """Send the object through the same routes as the API server would, and continue after a refusal."""
         result = Admitted(document, deepcopy(document))
         metadata = document.get("metadata") or {}
         namespace = metadata.get("namespace") or self.documents.namespace
@@ -104,7 +103,7 @@ class OfflineAdmission:
             try:
                 verdict = self._handlers[route](request)
             except (MalformedError, ValueError) as error:  # as in webhook.app
-                result.errors.append(FieldError(kind, f"the object can not be read: {error}"))
+                result.errors.append(FieldError(kind, f"the object cannot be read: {error}"))
                 break
             result.errors += verdict.errors
             result.warnings += [warning for warning in verdict.warnings if warning not in result.warnings]
@@ -116,7 +115,7 @@ class OfflineAdmission:
 def _apply(result: Admitted, operation: Operation, why: Why) -> None:
     """Apply one operation of a patch.
 
-    Operations are applied one at a time, because "-" in a path refers to a different list index each time.
+    Operations are applied one at a time, because "-" in a path refers to the current end of a list.
     """
     # A map that was only added to hold the next value needs no reason, and a removed field has no line to explain.
     if operation["op"] == "add" and operation["value"] != {}:
@@ -126,7 +125,7 @@ def _apply(result: Admitted, operation: Operation, why: Why) -> None:
 
 
 def _path_of(operation: Operation, document: JSON) -> Path:
-    """Return the path of the new value: list indexes are numbers, and "-" is the index after the last element."""
+    """Return the path of an operation's value; indexes are numbers, and "-" becomes the index of the new element."""
     path: list[str | int] = []
     node: Any = document
     for part in jsonpointer.JsonPointer(operation["path"]).parts:
@@ -143,9 +142,9 @@ def _path_of(operation: Operation, document: JSON) -> Path:
 
 
 def submit_all(admission: OfflineAdmission, documents: Iterable[JSON]) -> Iterator[Admitted]:
-    """Validate objects as the API server does, then admit them and yield the same results as `admit_all`.
+    """Validate objects against their schemas, as the API server does; then yield the same results as `admit_all`.
 
-    Warn about kinds that Muster does not read.
+    Objects of kinds that Muster does not read get a warning.
     """
     for document in documents:
         if wrong := schemas.mistakes(document):  # the API server then calls no webhook
@@ -158,7 +157,7 @@ def submit_all(admission: OfflineAdmission, documents: Iterable[JSON]) -> Iterat
 
 
 def admit_all(admission: OfflineAdmission, documents: Iterable[JSON]) -> Iterator[Admitted]:
-    """Yield each object, followed by its derived objects if the object is admitted.
+    """Yield each object after admission, followed by its derived objects if the object is admitted.
 
     Raise APIError if the cluster does not respond.
     """
@@ -174,14 +173,14 @@ def admit_all(admission: OfflineAdmission, documents: Iterable[JSON]) -> Iterato
 
 
 def _is_known(document: JSON) -> bool:
-    """Return True for an object that admission reviews, or that it looks up in other reviews."""
+    """Return True for an object that admission reviews, or that the reviews of other objects look up."""
     kind, group = str(document.get("kind", "")), str(document.get("apiVersion", "")).rpartition("/")[0]
     reviewed = routes_of(group, f"{kind.lower()}s") or kind_in(document)
     return bool(reviewed) or group == NATIVE_POD_GROUPS.group or kind in SUPPLIED_KINDS
 
 
 def _native(admission: OfflineAdmission, document: JSON, pods: Iterable[Admitted]) -> Iterator[Admitted]:
-    """Yield the native PodGroups of a workload's gangs; for a native PodGroup in a file, yield Muster's equivalent."""
+    """Yield the native PodGroups of a workload's gangs, or Muster's equivalent of a native PodGroup."""
     found = native.as_published(
         document, [each.after for each in pods], admission.lookups.owners, admission.documents.namespace
     )
@@ -200,13 +199,16 @@ def _unreadable(document: JSON, error: Exception) -> FieldError:
 
 
 def sample_pods(workload: JSON) -> Iterator[SamplePod]:
-    """Yield the first pod of each shape; none for kinds without pods. ValueError if a Job names an unknown plugin."""
+    """Yield the first pod of each pod template of a workload. Raise ValueError if a Job names an unknown plugin."""
     kind = kind_in(workload)
     return kind.samples(workload) if kind and kind.samples else iter(())
 
 
 def _pods(admission: OfflineAdmission, workload: JSON) -> Iterator[Admitted]:
-    """Yield the first pods; intermediate objects, e.g. the Job of a CronJob, are added to the look-ups."""
+    """Yield the first pods of a workload.
+
+    Intermediate owners, such as the Job of a CronJob, are added to the look-ups.
+    """
     try:
         for sample in sample_pods(workload):
             if sample.owner:
@@ -223,7 +225,7 @@ def _pods(admission: OfflineAdmission, workload: JSON) -> Iterator[Admitted]:
 def components(admission: OfflineAdmission, document: JSON) -> Iterator[Admitted]:
     """Yield the objects that the controller creates for a TrainJob.
 
-    The reason of each environment variable is included. Workloads of other kinds have no such objects.
+    The results contain the reason for each environment variable. Yield nothing for workloads of other kinds.
     """
     if (document.get("apiVersion"), document.get("kind")) != (TRAIN_JOBS.api_version, TRAIN_JOBS.kind):
         return
@@ -247,7 +249,7 @@ def components(admission: OfflineAdmission, document: JSON) -> Iterator[Admitted
 
 
 def _variables(plan: Plan) -> dict[str, Why]:
-    """Return the reason of each variable that the plan sets, by its name."""
+    """Return a mapping from the name of each environment variable in the plan to the reason for the variable."""
     return {
         variable.name: Why(variable.source, variable.plugin)
         for pod_set in plan.pod_sets
@@ -257,7 +259,7 @@ def _variables(plan: Plan) -> dict[str, Why]:
 
 
 def _environments(node: Any, path: Path = ()) -> Iterator[tuple[Path, list[JSON]]]:
-    """Yield every list of variables in an object, and the path of its container."""
+    """Yield each list of environment variables in an object, with the path of the container."""
     if isinstance(node, Mapping):
         if isinstance(node.get("env"), list):
             yield path, node["env"]

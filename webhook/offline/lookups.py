@@ -1,7 +1,7 @@
-"""Look-ups for handlers, in documents and then in the cluster if there is one.
+"""Look-ups for handlers in given manifests, and then in the cluster, if one is given.
 
-Without a cluster, every queue counts as open, and runtimes that are not in the documents are looked up in Muster's own
-set.
+Without a cluster, every queue counts as open, and a runtime that is not in the manifests is looked up among Muster's
+own runtimes.
 """
 
 from collections.abc import Iterable
@@ -33,12 +33,12 @@ from webhook.lookup import Lookups, Runtime
 
 JSON = dict[str, Any]
 SUPPLIED_KINDS = frozenset({"Namespace", "Queue", CLAIM_TEMPLATES.kind, RESOURCE_CLAIMS.kind})
-"""Kinds of documents that handlers look up, besides owners and runtimes."""
+"""Kinds of objects that handlers look up, in addition to owners and runtimes."""
 SHIPPED = CHART / "runtimes"
 
 
 class Documents:
-    """Objects that are not in a cluster yet, by kind and name; objects without a namespace belong to `namespace`."""
+    """The given manifests, by kind and name; objects without a namespace belong to `namespace`."""
 
     def __init__(self, documents: Iterable[JSON], namespace: str) -> None:
         self.namespace = namespace
@@ -47,13 +47,13 @@ class Documents:
             self.add(document)
 
     def add(self, document: JSON) -> None:
-        """Add a copy of an object, with a UID if it has none, so that look-ups find it, e.g. as the owner of pods."""
+        """Add a copy of an object, with a UID if it has none, so that look-ups find it, e.g. as an owner of pods."""
         metadata = document.get("metadata") or {}
         own = {"namespace": self.namespace, "uid": uid_of(metadata.get("name", ""))}
         self._documents.append({**deepcopy(document), "metadata": {**own, **metadata}})
 
     def find_document(self, kind: str, name: str, namespace: str = "", *, api_version: str = "") -> JSON | None:
-        """Return the document of this kind and name that was added last, or None if there is none.
+        """Return the last added object with this kind and name, or None.
 
         An empty `namespace` or `api_version` matches any value.
         """
@@ -66,7 +66,7 @@ class Documents:
 
 
 def lookups(documents: Documents, cluster: Lookups | None = None) -> Lookups:
-    """Return all look-ups for handlers, except dry runs and rights, which need an API server."""
+    """Return all look-ups for handlers, except dry runs and checks of rights, which need an API server."""
     return Lookups(
         _Queues(documents, cluster),
         _Owners(documents, cluster),
@@ -77,7 +77,7 @@ def lookups(documents: Documents, cluster: Lookups | None = None) -> Lookups:
 
 
 class _Source:
-    """The documents, and the cluster that is used if no document matches."""
+    """Base class of look-ups in the given manifests, and in the cluster if no manifest matches."""
 
     def __init__(self, documents: Documents, cluster: Lookups | None) -> None:
         self._documents = documents
@@ -86,7 +86,7 @@ class _Source:
 
 class _Queues(_Source):
     def get(self, name: str) -> Queue | None:
-        """Return the queue; it is open if it is in the documents or there is no cluster."""
+        """Return the queue. A queue in the manifests counts as open, and so does every queue without a cluster."""
         document = self._documents.find_document("Queue", name)
         if self._cluster and not document:
             return self._cluster.queues.get(name)
@@ -99,23 +99,23 @@ class _Queues(_Source):
         )
 
     live = get
-    """Return the same queue as `get`, because no queue is deleted while documents are checked."""
+    """Return the same queue as `get`, because no queue is deleted while manifests are checked."""
 
     def children(self, name: str) -> list[str]:
-        """Return the children in the cluster; queues in the documents count as leaves."""
+        """Return the queue's children in the cluster; queues in the manifests count as leaves."""
         return self._cluster.queues.children(name) if self._cluster else []
 
     def names(self) -> list[str]:
         """Return the names of the cluster's queues, for messages.
 
-        Without a cluster, every queue counts as existing, so no message needs the names.
+        Without a cluster, the list is empty: every queue counts as existing, so no message contains the list.
         """
         return self._cluster.queues.names() if self._cluster else []
 
 
 class _Owners(_Source):
     def find(self, source: Resource[Any], namespace: str, owner: OwnerReference) -> Object | None:
-        """Return the owner by name, because documents have no UIDs."""
+        """Return the owner with the name in the reference; UIDs are not compared, because manifests have none."""
         document = self._documents.find_document(owner.kind, owner.name, namespace, api_version=owner.api_version)
         if document:
             found: Object = msgspec.convert(document, source.type)
@@ -125,7 +125,7 @@ class _Owners(_Source):
 
 class _Namespaces(_Source):
     def metadata(self, name: str, *, with_queue: bool = False) -> ObjectMeta:  # noqa: ARG002 # no API server has sent it
-        """Return the namespace's metadata from the documents, or else from the cluster; empty if it is in neither."""
+        """Return the namespace's metadata from the manifests, or else from the cluster; empty if it is unknown."""
         if document := self._documents.find_document("Namespace", name):
             return msgspec.convert(document["metadata"], ObjectMeta)
         return self._cluster.namespaces.metadata(name) if self._cluster else ObjectMeta()
@@ -133,7 +133,7 @@ class _Namespaces(_Source):
 
 class _Claims(_Source):
     def find(self, namespace: str, entry: PodResourceClaim) -> DeviceClaim | None:
-        """Return a claim's requests from the documents, or else from the cluster.
+        """Return the device requests of a claim from the manifests, or else from the cluster.
 
         Without a cluster, assume that the claim requests one device.
         """
@@ -149,7 +149,7 @@ class _Claims(_Source):
 
 class _Runtimes(_Source):
     def find(self, reference: RuntimeRef, namespace: str) -> Runtime | None:
-        """Return the runtime from the documents, or else from the cluster.
+        """Return the runtime from the manifests, or else from the cluster.
 
         Without a cluster, return Muster's own runtime of this name.
         """

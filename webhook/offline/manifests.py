@@ -1,7 +1,7 @@
-"""Reading and writing manifests as kubectl does; objects can also be written line by line, to mark single lines.
+"""Reading and writing manifests as kubectl does. Objects can also be written line by line, so that lines can be marked.
 
 Ambiguous YAML is interpreted as by kubectl: `no` and `y` are booleans, `1e3` is a number, and `10:30` and dates are
-strings. The result is JSON, in which all keys are strings.
+strings. The result of reading is JSON, in which all keys are strings.
 """
 
 import json
@@ -36,11 +36,14 @@ _STEP = 2
 
 
 DEPTH = 200
-"""Maximum nesting of maps and lists, because libyaml's composer recurses in C without a limit."""
+"""Maximum nesting of maps and lists; the limit is needed because libyaml's composer recurses in C without a limit."""
 
 
 class _Loader(yaml.CSafeLoader):
-    """A YAML loader for the types that JSON also has; other YAML types are rejected with their position."""
+    """A YAML loader for the types that JSON also has.
+
+    Other YAML types are rejected, with their position in the text.
+    """
 
     yaml_implicit_resolvers: dict[Any, Any] = {}  # noqa: RUF012 - PyYAML's interface
     yaml_constructors = {  # noqa: RUF012 - the same
@@ -50,7 +53,7 @@ class _Loader(yaml.CSafeLoader):
     }
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:  # noqa: FBT001, FBT002 - PyYAML's
-        """Return the map with string keys only, because 1 and True would be the same key in Python."""
+        """Return a mapping in which every key is a string: in Python, 1 and True would be the same key."""
         if not isinstance(node, yaml.MappingNode):
             raise yaml.constructor.ConstructorError(None, None, "expected a mapping of keys to values", node.start_mark)
         self.flatten_mapping(node)
@@ -86,13 +89,13 @@ for _kind in ("float", "int"):
 
 
 class ManifestError(Exception):
-    """A manifest that cannot be read or is refused; the message has the location and the reason."""
+    """Error for a manifest that cannot be read or is refused; the message has the location and the reason."""
 
 
 def documents_in(text: str, file: str, *, aliases: bool = True) -> Iterator[JSON]:
-    """Yield the objects of a text, including each object of a List; errors refer to the text as `file`.
+    """Yield the objects in a text, including each object of a List; errors refer to the text as `file`.
 
-    Without `aliases`, aliases are refused, because a few lines of them can expand to a very long text.
+    Unless `aliases` is true, YAML aliases are refused, because a few lines of aliases can expand to a very long text.
     """
     for document in _read_documents(text, file, aliases=aliases):
         is_list = isinstance(document, dict) and isinstance(document.get("items"), list)
@@ -141,7 +144,7 @@ def _parsed(text: str, *, aliases: bool) -> list[Any]:
 
 
 def _number(text: str) -> float | str:
-    """Return a number as kubectl reads it: a leading 0 means octal, and numbers of more than 64 bits lose digits."""
+    """Return the value that kubectl reads for a number: a leading 0 means octal, and more than 64 bits lose digits."""
     plain = text.replace("_", "")
     try:
         whole = int(plain, 8) if _OCTAL.fullmatch(plain) else int(plain, 0)
@@ -173,7 +176,7 @@ def _as_json(node: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class YAMLLine:
-    """A line, and the path of the value that starts on the line."""
+    """A line of YAML, and the path of the value that starts on the line."""
 
     text: str
     path: Place
@@ -205,7 +208,7 @@ def _member(key: str, value: Any, path: Place, indent: int) -> Iterator[YAMLLine
 
 
 def _element(value: Any, path: Place, indent: int) -> Iterator[YAMLLine]:
-    """Yield the lines of an element; the first one, after the dash, represents the whole element."""
+    """Yield the lines of a list element. The first line, with the dash, has the path of the whole element."""
     for number, line in enumerate(yaml_lines(value, path, indent + _STEP)):
         if number:
             yield line

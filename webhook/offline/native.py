@@ -41,7 +41,7 @@ def translated(document: JSON) -> Iterator[tuple[JSON, str]]:
 
 
 def as_published(document: JSON, pods: Iterable[JSON], owners: Owners, namespace: str) -> Iterator[tuple[JSON, str]]:
-    """Yield the native PodGroups that are published for the gangs of an admitted workload.
+    """Yield the native PodGroups that would be published for the gangs of an admitted workload.
 
     `pods` are the first pods of the workload.
     """
@@ -62,7 +62,7 @@ def as_published(document: JSON, pods: Iterable[JSON], owners: Owners, namespace
 
 
 def wrong_quantities(document: JSON) -> Iterator[FieldError]:
-    """Yield an error for each container in the pod templates of a workload whose requests cannot be read."""
+    """Yield an error for each unreadable quantity in the containers of a workload's pod templates."""
     kind = kind_in(document)
     for place, template in pod_templates(document, kind.templates if kind else ()):
         for container in containers_of(template_of(template)[0], f"{dotted(place)}.spec"):
@@ -75,7 +75,7 @@ def wrong_quantities(document: JSON) -> Iterator[FieldError]:
 def _templates(
     of: scheduling.WorkloadSpec | scheduling.CompositePodGroupTemplate, note: str = ""
 ) -> Iterator[tuple[scheduling.PodGroupTemplate, str]]:
-    """Yield the templates of PodGroups in a Workload, or in a template of composite groups, each with a note."""
+    """Yield the PodGroup templates in a Workload, or in a template of composite groups, each with a note."""
     for template in of.pod_group_templates or ():
         yield template, note
     for document in of.composite_pod_group_templates:
@@ -85,7 +85,7 @@ def _templates(
 
 
 def _plain(obj: Any) -> JSON:
-    """Return the object as a user would write it."""
+    """Return the object as a manifest, without fields that users do not write."""
     document: JSON = msgspec.to_builtins(obj)
     document.pop("status", None)
     return document

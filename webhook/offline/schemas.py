@@ -1,7 +1,7 @@
 """Validation against the schemas that the API server applies before it calls webhooks.
 
-Schemas of Muster's kinds come from the chart's CRDs; schemas of Kubernetes' kinds are committed with the code. For
-other kinds of workloads, only the schemas of pod templates are known.
+The schemas of Muster's kinds are read from the chart's CRDs; the schemas of Kubernetes' kinds are part of the code. For
+all other kinds of workloads, only the schema of pod templates is known.
 """
 
 from collections.abc import Iterator, Mapping
@@ -52,7 +52,7 @@ _FIELDS: Final = {
         *("successfulJobsHistoryLimit", "failedJobsHistoryLimit"),
     ),
 }  # fmt: skip
-"""Known fields of the spec, for kinds of which only the pod template has a committed schema."""
+"""Known fields of the spec, for kinds of which only the schema of the pod template is known."""
 _NUMBERS: Final = frozenset({"replicas", "minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds"})
 _TYPES: Final[dict[str, tuple[type, ...]]] = {
     "object": (dict,), "array": (list,), "string": (str,), "boolean": (bool,), "integer": (int,),
@@ -62,7 +62,7 @@ _CALLED: Final = {"object": "a map", "array": "a list", "string": "a text", "boo
 
 
 def mistakes(document: JSON) -> list[FieldError]:
-    """Return the violations of the schema of the object's kind; none for unknown kinds."""
+    """Return the violations of the schema of the object's kind; an unknown kind has no schema and no violations."""
     api_version, kind = str(document.get("apiVersion", "")), str(document.get("kind", ""))
     group, _, version = api_version.rpartition("/")
     served = _served(group, kind)
@@ -74,7 +74,7 @@ def mistakes(document: JSON) -> list[FieldError]:
 
 @cache
 def _served(group: str, kind: str) -> dict[str, Schema]:
-    """Return the schema of each version of a kind that Muster installs; empty for others."""
+    """Return the schema of each version of a kind that Muster installs; empty for other kinds."""
     file = _CRDS / f"{kind.lower()}s.{group}.yaml"
     if not (is_label(kind.lower()) and is_subdomain(group) and file.is_file()):
         return {}
@@ -84,7 +84,7 @@ def _served(group: str, kind: str) -> dict[str, Schema]:
 
 @cache
 def _native(api_version: str, kind: str) -> Schema | None:
-    """Return the schema of a Kubernetes workload, or of a kind with known pod templates only; None for other kinds."""
+    """Return the schema of a Kubernetes workload, or of a kind with known pod templates; None for other kinds."""
     core = embedded_schemas(committed_core())
     pods, jobs = core["PodTemplateSpec"], core["JobTemplateSpec"]
     whole = {("v1", "Pod"): pods, ("batch/v1", "Job"): jobs}.get((api_version, kind))
@@ -108,7 +108,7 @@ def _object(spec: Schema) -> Schema:
 
 
 def _put(schema: Schema, path: Path, template: Schema) -> None:
-    """Return a schema that contains the schema of a pod template at this path, and allows anything elsewhere."""
+    """Return a schema that requires a valid pod template at this path, and allows any value elsewhere."""
     name, *rest = path
     if name == "*":
         _put(schema.setdefault("items", {"type": "object", _OPEN: True}), tuple(rest), template)

@@ -1,4 +1,4 @@
-"""The objects of a cluster shortly after manifests are submitted: admitted workloads with pods and PodGroups.
+"""The objects that exist shortly after the submission of manifests: admitted workloads, pods and PodGroups.
 
 `admission` admits the manifests; pods and PodGroups are created as the controllers would create them. New objects get
 unique names and UIDs, so that the planner can use them together with existing objects.
@@ -42,13 +42,13 @@ UID = "simulated"
 
 
 class Submission:
-    """Submitted manifests: `items` are the resulting objects, `ignored` the objects that are not placed.
+    """Submitted manifests; `items` are the resulting objects, `ignored` describes objects that Muster does not place.
 
-    Suspended workloads are simulated as if they were released; `released` names them.
-    `now` is seconds since the epoch. `namespaces` may opt in to Muster, and `queues` name their node pools. `groups`
-    are the webhook's resource groups, and `user` submits the manifests. `sources` are runtimes of TrainJobs in addition
-    to Muster's own, and JobTemplates of JobFlows. `most_pods` limits the total number of pods outside Volcano Jobs,
-    because each of these pods is reviewed individually.
+    Suspended workloads are simulated as if they had been released; `released` contains their names. `now` is seconds
+    since the epoch. `namespaces` and `queues` are objects in the cluster, whose labels determine opt-in and node pools.
+    `groups` are the webhook's resource groups, and `user` submits the manifests. `sources` are runtimes in addition to
+    Muster's own, and JobTemplates. `most_pods` limits the total number of pods outside Volcano Jobs, because each of
+    these pods is reviewed individually.
     """
 
     def __init__(
@@ -68,10 +68,10 @@ class Submission:
         self.ignored: list[str] = []
         self.released: list[str] = []
         self._flows: list[tuple[str, JobFlow]] = []
-        """JobFlows and the names of their files."""
+        """The submitted JobFlows, each with the name of its file."""
         self._templates: list[tuple[str, JobTemplate]] = []
         self._workloads: dict[str, Object] = {}
-        """Owners of pods by UID, which the planner does not know."""
+        """Maps a UID to the owner of pods, which the planner does not know."""
         self._namespace = namespace
         self._now = now
         self._priorities = priorities
@@ -86,7 +86,10 @@ class Submission:
         self._admission = OfflineAdmission(Documents(known, namespace), registry.framework(), groups=groups, user=user)
 
     def add(self, objects: Iterable[JSON], file: str) -> None:
-        """Add objects from `file` (a name for error messages). ManifestError names the problem and its location."""
+        """Add objects from `file` (a name for error messages).
+
+        Raise ManifestError, with the problem and its location, if an object is refused.
+        """
         for document in objects:
             self._read_one(file, document)
 
@@ -98,7 +101,7 @@ class Submission:
         return [*own, *(f"{meta.namespace}/{native_gang(meta.name)}" for meta in native)]
 
     def finish(self) -> None:
-        """Add the Jobs of JobFlows and JobTemplates, and the missing PodGroups of pods, as the controllers would."""
+        """Add the Jobs of JobFlows and JobTemplates, and missing PodGroups, as the controllers would create them."""
         for file, job in self._flow_jobs():
             self._read_one(file, job)
         there = {item.metadata.key for resource, item in self.items if resource is POD_GROUPS}
@@ -150,7 +153,7 @@ class Submission:
         return meta
 
     def _release(self, content: JSON) -> None:
-        """Release a suspended workload."""
+        """Release a suspended workload, so that its pods are simulated."""
         kind = kind_in(content)
         stop = kind.verbs.stop if kind and kind.verbs else ()
         if kind and stop and is_held(kind, content):
@@ -158,7 +161,7 @@ class Submission:
             mapping(value_at(content, stop[:-1]))[stop[-1]] = False
 
     def _flow_jobs(self) -> Iterator[tuple[str, JSON]]:
-        """Yield the first Jobs of each JobFlow, and the Job of each JobTemplate outside JobFlows, with their files."""
+        """Yield the first Jobs of each JobFlow, and a Job for each JobTemplate outside JobFlows, each with its file."""
         used = set[tuple[str, str]]()
         for file, flow in self._flows:
             meta, title = flow.metadata, f"{JOB_FLOWS.kind} {flow.metadata.name}"
@@ -195,7 +198,7 @@ class Submission:
         self.items.append((NATIVE_POD_GROUPS, group))
 
     def _workload(self, content: JSON, kind: WorkloadKind, samples: Samples) -> None:
-        """Add a workload, and all of its pods that run at the same time."""
+        """Add a workload, and all pods of the workload that run at the same time."""
         content = self._admitted(content)
         workload: Object = msgspec.convert(content, kind.resource.type)
         templates = [template.get("metadata") or {} for _, template in pod_templates(content, kind.templates)]

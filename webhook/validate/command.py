@@ -1,8 +1,8 @@
 """Validation of Commands: the sender needs the right to change the target.
 
-The controller executes Commands with its own rights and does not know their creators; only admission knows them. Queues
-are cluster-wide, so the right to create Commands in a namespace must not be enough to control queues. A target Job is
-always in the Command's own namespace.
+The controller executes Commands with its own rights and does not know who created a Command; only admission knows the
+creator. Queues are cluster-wide, so the right to create Commands in a namespace must not be enough to control queues. A
+target Job is always in the Command's own namespace.
 """
 
 from http import HTTPStatus
@@ -18,9 +18,9 @@ _VERB = "update"
 
 
 def reviewer(rights: Rights | None) -> Handler:
-    """Return the handler for Commands whose action or target is new.
+    """Return the handler for Commands; it checks new Commands, and changes of the action or target.
 
-    Without `rights` (offline) every Command passes.
+    Without `rights`, as offline, every Command is admitted.
     """
 
     def review(request: admission.AdmissionRequest) -> ReviewVerdict:
@@ -38,7 +38,7 @@ def reviewer(rights: Rights | None) -> Handler:
 def _impossible(command: batch.Command) -> list[FieldError]:
     """Refuse Commands that the controller could not carry out.
 
-    The controller would only report its failure in an Event, which few users read.
+    The controller could report the failure of such a Command only in an Event, which few users read.
     """
     target = command.target
     if target and scheduling.is_queue(target) and target.name == ROOT_QUEUE and command.action == CLOSE_QUEUE:
@@ -47,15 +47,18 @@ def _impossible(command: batch.Command) -> list[FieldError]:
 
 
 def _same(request: admission.AdmissionRequest, command: batch.Command) -> bool:
-    """Return True if only metadata has changed, so that a Command can always be deleted."""
+    """Return True if an update changes only metadata.
+
+    Such an update is admitted, so that Commands can always be deleted.
+    """
     old = decode(request.old_object, batch.Command)
     return (old.action, old.target) == (command.action, command.target)
 
 
 def _action(target: meta.OwnerReference | None, namespace: str) -> reviews.ResourceAttributes | None:
-    """Return the change for which the user needs a right.
+    """Return the API request for which the user needs a right.
 
-    Return None for a target on which Muster's controller does not act.
+    Return None if Muster's controller does not act on the target.
     """
     if target is None:
         return None
@@ -74,7 +77,8 @@ def _refusal(user: admission.UserInfo, command: str, action: reviews.ResourceAtt
     target = f"{action.resource}.{action.group}/{action.name}"
     there = f" -n {action.namespace}" if action.namespace else ""
     message = (
-        f"user {user.username!r} may not send {command or 'a Command'} to {target}, because this requires the right to "
-        f"{action.verb} it; ask an administrator, and see `kubectl auth can-i {action.verb} {target}{there}`"
+        f"user {user.username!r} is not allowed to send {command or 'a Command'} to {target}, because this requires "
+        f"the right to {action.verb} it; ask an administrator, "
+        f"and see `kubectl auth can-i {action.verb} {target}{there}`"
     )
     return FieldError("target", message, reason="Forbidden")

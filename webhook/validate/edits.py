@@ -1,6 +1,7 @@
-"""Edits of existing workloads that have no effect or do harm; each message names the `muster` command to use instead.
+"""Checks of changes to existing workloads that have no effect or do harm.
 
-Labels and annotations of a workload are copied to its pods at their creation, so later changes do not reach the pods.
+The messages name the `muster` command to use instead. A workload's labels and annotations are copied to its pods when
+the pods are created, so later changes do not reach them.
 """
 
 from collections.abc import Iterator, Mapping
@@ -40,9 +41,9 @@ def edits(kind: WorkloadKind, old: JSON, new: JSON, queues: NamespaceQueues) -> 
 
 
 def fixed_sizes(kind: WorkloadKind, old: JSON, new: JSON) -> Iterator[FieldError]:
-    """Refuse to change the number of pods of a framework while pods exist.
+    """Refuse a change of the number of a framework's pods while pods exist.
 
-    Existing pods of a framework were started with the old number, and cannot learn of the new number.
+    The framework in the existing pods was started with the old number, and is not informed about the new number.
     """
     for place, before, after in size_edits(kind, old, new):
         size = after if isinstance(after, int) and after > 0 else "NUMBER"
@@ -56,7 +57,7 @@ def fixed_sizes(kind: WorkloadKind, old: JSON, new: JSON) -> Iterator[FieldError
 
 
 def scale_reviewer(lookups: Lookups) -> Handler:
-    """Return the handler for the `scale` subresource of StatefulSets, which `kubectl scale` and autoscalers use."""
+    """Return the handler for the `scale` subresource of StatefulSets, which `kubectl scale` and autoscalers update."""
 
     def review(request: AdmissionRequest) -> ReviewVerdict:
         before, after = generic(request.old_object), generic(request.object)

@@ -1,4 +1,4 @@
-"""Validation of a single HyperNode: its members must be readable, and its patterns must be valid RE2 and not too large.
+"""Validation of a single HyperNode: members must be well-formed, and patterns must be valid RE2 of limited size.
 
 The webhook does not check relations between HyperNodes (one parent, no node twice in a tier), because HyperNodes are
 created and changed one by one, in any order. The planner reports such conflicts in the condition `Valid` of the

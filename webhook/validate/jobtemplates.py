@@ -1,4 +1,4 @@
-"""Validation of objects from which Volcano Jobs are created later: JobFlows, their JobTemplates, and CronJobs.
+"""Validation of objects from which Volcano Jobs are created: JobFlows, JobTemplates, and CronJobs.
 
 A JobFlow may be created before its JobTemplates, e.g. from one file with both: a step waits for a missing JobTemplate,
 and the controller reports this in an Event. A Job that a patch has made invalid is refused when it is created.
@@ -22,7 +22,7 @@ from webhook.validate.volcano_job.job import check_job, warn
 from webhook.validate.volcano_job.tasks import check_frameworks
 
 _SUFFIX = 11
-"""Length of the suffix of a Job's name, as in Volcano: a dash, and the minutes since 1970."""
+"""Length of the suffix that is appended to a Job's name, as in Volcano: a dash, and the minutes since 1970."""
 _MINUTE = "-00000000"
 _MOST_CHARS = MAX_LABEL - _SUFFIX
 
@@ -35,7 +35,7 @@ def template_reviewer(framework: Framework) -> Handler:
 
 
 def check_template(job: batch.Job, framework: Framework) -> Findings:
-    """Return the errors of Jobs that are created later, by the rules that need no look-ups."""
+    """Return the errors that future Jobs would have, by the rules that need no look-ups."""
     for task in job.spec.tasks:
         template_of(task.template)  # raises here, so that the checks below can rely on its shape
     found = Findings(check_job(job), warn(job))
@@ -44,7 +44,7 @@ def check_template(job: batch.Job, framework: Framework) -> Findings:
 
 
 def _check_names(job_flow: JobFlow) -> Iterator[FieldError]:
-    """Check the names of the Jobs, because they are prefixes of pod names."""
+    """Check that the names of a JobFlow's Jobs are DNS labels, because pod names begin with them."""
     for index, flow in enumerate(job_flow.spec.flows):
         name = job_name(job_flow, flow.name)
         if flow.name and job_flow.metadata.name and not is_label(name):

@@ -19,7 +19,7 @@ _OF_NAMESPACES = frozenset({names.QUEUE, names.QUEUE_LOCKED, names.MANAGED})
 
 
 class _Itself:
-    """`Namespaces` with the labels that the namespace is about to get."""
+    """An implementation of `Namespaces` that returns the metadata of the namespace under review."""
 
     def __init__(self, metadata: meta.ObjectMeta) -> None:
         self._metadata = metadata
@@ -47,7 +47,7 @@ def _unknown(labels: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def _no_queue(metadata: meta.ObjectMeta, queues: NamespaceQueues) -> list[str]:
-    """Return a warning about a queue that would accept none of the pods, which would then be refused."""
+    """Return a warning if the queue in the label cannot accept pods, so that pods of the namespace would be refused."""
     name = metadata.labels.get(names.QUEUE)
     if name is None or names.opted_out(metadata.labels):
         return []

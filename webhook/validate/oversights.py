@@ -1,7 +1,7 @@
 """Oversights in workloads: settings that the API server accepts, but that do not have the effect that users expect.
 
-Two conflicting labels are an error, because one of them would be silently ignored. Everything else is a warning,
-because it may be intended.
+Two conflicting framework labels are an error, because one of them would be silently ignored. All other oversights are
+warnings, because the settings may be intended.
 """
 
 from collections.abc import Iterator, Mapping
@@ -48,7 +48,7 @@ class Labelled(NamedTuple):
 
 
 def oversights(given: Labelled, queues: NamespaceQueues) -> Findings:
-    """Return problems of a template that arise from combinations of fields, each of which is valid alone."""
+    """Return the problems with a template that arise from combinations of fields, even if each field alone is valid."""
     warnings = [*_other_scheduler(given), *_no_queue(given, queues)]
     return Findings(list(_two_frameworks(given)), warnings)
 
@@ -64,7 +64,7 @@ def _two_frameworks(given: Labelled) -> Iterator[FieldError]:
 
 
 def _no_queue(given: Labelled, queues: NamespaceQueues) -> Iterator[str]:
-    """Warn about pods that are set up for a framework but not started together, because they have no queue."""
+    """Yield a warning for pods that have a framework but no queue: they are not started together."""
     framework = given.labels.get(names.FRAMEWORK)
     if framework is None or names.QUEUE in given.labels or is_musters(given.scheduler):
         return
@@ -79,7 +79,10 @@ def _no_queue(given: Labelled, queues: NamespaceQueues) -> Iterator[str]:
 
 
 def _other_scheduler(given: Labelled) -> Iterator[str]:
-    """Warn about a scheduler in addition to a queue: another scheduler is kept, and the cluster's own is replaced."""
+    """Yield a warning for a scheduler in addition to a queue.
+
+    Muster replaces the cluster's own scheduler, and keeps any other scheduler.
+    """
     if names.QUEUE not in given.labels or is_musters(given.scheduler):
         return
     path = f"{given.path}.spec.schedulerName"
@@ -96,7 +99,7 @@ def _other_scheduler(given: Labelled) -> Iterator[str]:
 
 
 def no_service(kind: WorkloadKind, workload: Mapping[str, Any], namespace: str, services: Services) -> list[str]:
-    """Warn about ranks that cannot find each other, because host names of StatefulSet pods need a headless Service."""
+    """Return warnings if a StatefulSet with ranks has no headless Service, which the host names of its pods require."""
     place = kind.admission.service_name
     name = value_at(workload, place)
     labels = mapping(value_at(workload, (*TEMPLATE, "metadata", "labels")))

@@ -1,4 +1,4 @@
-"""Validation of pods of Muster's schedulers, and the checks that pod templates of every kind share.
+"""Validation of pods with Muster's schedulers, and checks of pod templates that all kinds of workloads share.
 
 The checks cover disruption budgets, parts of GPUs, topology, resource names and frameworks.
 """
@@ -33,7 +33,7 @@ Templates = Sequence[tuple[Mapping[str, str], str, int | None]]
 def review(request: admission.AdmissionRequest) -> ReviewVerdict:
     """Review a new pod that `conditions.NEEDS_A_CHECK` selects.
 
-    The topology of a controller's pods was checked in the workload.
+    The topology of a pod with a controller is not checked again, because the workload was checked.
     """
     pod = decode(request.object, core.Pod)
     annotations, path = pod.metadata.annotations, "metadata.annotations"
@@ -42,7 +42,7 @@ def review(request: admission.AdmissionRequest) -> ReviewVerdict:
 
 
 def check_pod(annotations: Mapping[str, str], spec: core.PodSpec, path: str = "") -> Iterator[FieldError]:
-    """Check the rules for all pods, in a pod or in the template at this path (with a trailing dot)."""
+    """Check the rules for all pods; `path` is empty for a pod, or the path of a pod template with a trailing dot."""
     where = f"{path}metadata.annotations"
     yield from check_budgets(annotations, where)
     yield from share_errors(annotations, spec, where, f"{path}spec")
@@ -55,7 +55,7 @@ def check_pod(annotations: Mapping[str, str], spec: core.PodSpec, path: str = ""
 def check_budgets(annotations: Mapping[str, str], path: str, *, one: bool = True) -> Iterator[FieldError]:
     """Check Volcano's disruption budgets.
 
-    A pod may have only one of the two annotations (`one`), while a Job may have both for its pods.
+    With `one`, only one of the two annotations is allowed, as in pods; a Volcano Job may have both.
     """
     for key in (JDB_MIN_AVAILABLE, JDB_MAX_UNAVAILABLE):
         if key in annotations and not _BUDGET.fullmatch(annotations[key]):
@@ -67,7 +67,7 @@ def check_budgets(annotations: Mapping[str, str], path: str, *, one: bool = True
 
 
 def _not_a_budget(key: str, value: str) -> str:
-    """Return Volcano's error message, which tools search for, and the allowed values."""
+    """Return Volcano's error message, because tools search for its text, extended by the allowed values."""
     shown = f"invalid value <{json.dumps(value)}> for {key}"
     if _INTEGER.fullmatch(value):
         return f"{shown}, it must be a positive integer, or a percentage from 1% to 99%"
@@ -107,9 +107,9 @@ def _mistakes(annotations: Mapping[str, str], path: str, pods: int | None = None
 
 
 def _incomplete_groups(key: str, templates: Templates) -> Iterator[FieldError]:
-    """Refuse topology groups other than a leader with its workers.
+    """Refuse topology groups that do not consist of a leader and its workers.
 
-    A valid group has two pod sets, one of them with a single pod (as in Kueue).
+    As in Kueue, a valid group has two pod sets, one of which has a single pod.
     """
     groups: dict[str, list[tuple[str, int | None]]] = {}
     for annotations, path, pods in templates:
@@ -120,5 +120,5 @@ def _incomplete_groups(key: str, templates: Templates) -> Iterator[FieldError]:
         known = None not in counts
         if len(found) != 2 or (known and 1 not in counts):  # noqa: PLR2004 - a leader and its workers
             have = f"{len(found)} of them" + (f", of {', '.join(map(str, counts))} pods" if known else "")
-            message = f"must be on two pod templates, one of them of one pod: a leader and its workers; it is on {have}"
+            message = f"must be on two pod templates, one of which has one pod (the leader); it is on {have}"
             yield FieldError(found[0][0], message, name)

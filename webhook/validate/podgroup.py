@@ -1,10 +1,10 @@
 """Validation of PodGroups: the amounts must be valid, and the queue must accept the PodGroup.
 
 A user's own PodGroup needs an open queue. A controller's PodGroup may also enter a queue that is Closing, e.g. when a
-Deployment is updated. The pods of such a controller are created in any case, and would otherwise not be charged to any
-queue. The PodGroup of a Volcano Job only needs an existing queue, because the Job's queue was checked. The namespace
-must always be allowed to use the queue. Whether a PodGroup belongs to a controller depends on the sender of the
-request, because every user can write an owner reference.
+Deployment is updated. The controller's pods are created in any case, and without the PodGroup would not be charged to
+any queue. The PodGroup of a Volcano Job only needs an existing queue, because the Job's queue was checked. The
+namespace must always be allowed to use the queue. Whether a PodGroup belongs to a controller depends on the sender of
+the request, because every user can write an owner reference.
 
 A PodGroup that moves must meet the rules for a user's new PodGroup. The PodGroup of a Volcano Job stays in the queue
 that admitted the Job; it can only move back to that queue. The planner checks limits of queues before a gang starts.
@@ -42,7 +42,7 @@ from webhook.validate.trials import missing_class
 _SYSTEM = "system-"
 _REMEDY = "or create its workload again, or ask an administrator (`kubectl auth can-i charge placements.muster.dev -A`)"
 _CHARGE = reviews.ResourceAttributes(verb="charge", group=PLACEMENTS.group, resource=PLACEMENTS.plural)
-"""The right to change charges; administrators who have it can move gangs that already have their nodes."""
+"""The right to change charges. An administrator with this right can move gangs that already have nodes."""
 
 
 def reviewer(lookups: Lookups) -> Handler:
@@ -80,7 +80,7 @@ def reviewer(lookups: Lookups) -> Handler:
 def _class_errors(
     old: scheduling.PodGroup | None, group: scheduling.PodGroup, request: admission.AdmissionRequest, lookups: Lookups
 ) -> list[FieldError]:
-    """Refuse a PriorityClass that has no effect, because it does not exist, or is copied from the workload's pods."""
+    """Refuse a PriorityClass that does not exist, and changes of a PriorityClass that the workload determines."""
     name, owner, path = group.spec.priority_class_name, group.metadata.controller, "spec.priorityClassName"
     if name == (old.spec.priority_class_name if old else ""):
         return []
@@ -93,9 +93,9 @@ def _class_errors(
 
 
 def _owner(request: admission.AdmissionRequest, group: scheduling.PodGroup) -> meta.OwnerReference | None:
-    """Return the owner of a PodGroup if a controller has sent it; otherwise None.
+    """Return the owner of a PodGroup if the sender may be a controller; otherwise None.
 
-    Offline, where no user is known, return any owner.
+    Offline, the user is unknown, and any owner is returned.
     """
     return group.metadata.controller if may_be_controller(request) else None
 
@@ -103,7 +103,7 @@ def _owner(request: admission.AdmissionRequest, group: scheduling.PodGroup) -> m
 def check_pod_group(
     group: scheduling.PodGroup, queues: NamespaceQueues, owner: meta.OwnerReference | None
 ) -> Iterator[FieldError]:
-    """Yield all errors of a new PodGroup of this owner."""
+    """Yield all errors in a new PodGroup with this owner."""
     spec = group.spec
     wrong = _queue_errors(_queue(group), owner, queues)
     yield from wrong or wrong_label(_pool(group), _queue(group), queues)
@@ -126,7 +126,7 @@ def check_pod_group(
 
 
 def warn(group: scheduling.PodGroup) -> list[str]:
-    """Return warnings about keys without effect, and about Kubernetes' own classes, which need pods of that class."""
+    """Return warnings about keys without effect, and about a system PriorityClass, which is capped."""
     name, own = group.spec.priority_class_name, group.metadata.controller is None
     result = unknown_keys(msgspec.to_builtins(group.metadata)) if own else []
     if name.startswith(_SYSTEM):
@@ -136,24 +136,24 @@ def warn(group: scheduling.PodGroup) -> list[str]:
 
 
 def check_network_topology(topology: scheduling.NetworkTopology | None, path: str) -> Iterator[FieldError]:
-    """Check that the highest tier is given by number or by name, but not both; for PodGroups, Jobs and tasks."""
+    """Check that the topology of a PodGroup, Job or task gives the highest tier by number or by name, but not both."""
     if topology and topology.highest_tier_allowed is not None and topology.highest_tier_name:
         message = "must not specify 'highestTierAllowed' and 'highestTierName' in networkTopology simultaneously"
         yield FieldError(f"{path}.highestTierName", message, topology.highest_tier_name)
 
 
 def _amount(name: str, quantity: str | float) -> int:
-    """Return an amount; resource names of quotas are also allowed: requests.cpu is an amount of CPU."""
+    """Return an amount as an integer; a resource name of quotas such as `requests.cpu` is also allowed."""
     return parse(quantity, milli=name.rpartition(".")[2] == CPU)
 
 
 def _growth_errors(
     request: admission.AdmissionRequest, old: scheduling.PodGroup, group: scheduling.PodGroup, lookups: Lookups
 ) -> list[FieldError]:
-    """Refuse more minResources for a gang that its queue has admitted, unless an administrator raises them.
+    """Refuse an increase of minResources after the queue has admitted the gang, unless the sender is an administrator.
 
-    The queue reserves minResources without another check. The phase of the PodGroup is not decisive, because users may
-    write a status.
+    The queue reserves minResources without another check. The phase of the PodGroup alone does not count, because users
+    may write the status.
     """
     waits = old.status.phase in {"", "Pending"} and not _has_nodes(old, request.namespace, lookups)
     if waits or not holds_min_resources(group.metadata):
@@ -163,9 +163,9 @@ def _growth_errors(
 
 
 def _grown(old: scheduling.PodGroup, group: scheduling.PodGroup) -> Iterator[FieldError]:
-    """Yield an error for each increased amount.
+    """Yield an error for each increased amount in minResources.
 
-    If the queue changes, every amount counts as increased, because the new queue has not checked any.
+    If the queue changes, every amount counts as increased, because the new queue has not checked the amounts.
     """
     known = (old.spec.min_resources or {}) if _queue(group) == _queue(old) else {}
     for name, quantity in (group.spec.min_resources or {}).items():
@@ -198,7 +198,7 @@ def _move_errors(
 ) -> list[FieldError]:
     """Refuse a move to a queue that does not accept the PodGroup.
 
-    The rules for the old owner apply too, because one update can change both the owner and the queue.
+    The rules for the previous owner apply too, because one update can change both the owner and the queue.
     """
     for owner in (old.metadata.controller, group.metadata.controller):
         if owner and batch.is_job(owner):
@@ -247,7 +247,7 @@ def _may_charge(request: admission.AdmissionRequest, lookups: Lookups) -> bool:
 
 
 def _has_nodes(group: scheduling.PodGroup, namespace: str, lookups: Lookups) -> bool:
-    """Return True for a gang with a placement, which no tenant can write, unlike the status of a PodGroup."""
+    """Return True if the gang has a placement; no tenant can write placements, unlike the status of a PodGroup."""
     if names.PLACEMENT in group.metadata.annotations:
         return True
     placement = lookups.placements(group.metadata.name, namespace) if lookups.placements else None

@@ -1,10 +1,10 @@
 """Validation of Queues: the position in the tree, the node pool, and the deletion of queues in use.
 
-A queue can be edited in every state. An update that changes none of the checked fields is not refused.
+A queue can be edited in every state. An update that does not change any checked field is never refused.
 
 A whole tree belongs to one pool, and the two queues that always exist belong to the default pool. A gang uses the nodes
-of one pool, and its pods name the pool's scheduler, which cannot change. For this reason, a tree that contains gangs
-keeps its pool.
+of one pool, and its pods name the pool's scheduler, which cannot change. For this reason, the pool of a tree with gangs
+cannot change.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -38,7 +38,7 @@ def reviewer(queues: QueueTreeView, *, durable_history: bool = True) -> Handler:
     """Return the handler for Queues, on CREATE, UPDATE and DELETE."""
 
     def warned(new: Queue, old: Queue | None = None) -> list[str]:
-        """Return warnings about new resources and budgets of a queue."""
+        """Return warnings about resources and usage budgets that are new in a queue."""
         unknown = unknown_resources(new, queues, old)
         return unknown if durable_history else [*forgotten_budget(new, old), *unknown]
 
@@ -64,7 +64,7 @@ def reviewer(queues: QueueTreeView, *, durable_history: bool = True) -> Handler:
 
 
 def check_delete(name: str, queues: QueueTreeView) -> Iterator[FieldError]:
-    """Refuse to delete the two queues that always exist, and queues with pods or child queues."""
+    """Refuse the deletion of the queues `root` and `default`, and of queues with pods or child queues."""
     if name in {names.ROOT_QUEUE, names.DEFAULT_QUEUE}:
         yield FieldError("metadata.name", f"`{name}` queue can not be deleted; Muster needs it", reason="Forbidden")
     children = queues.children(name)
@@ -80,13 +80,13 @@ def check_delete(name: str, queues: QueueTreeView) -> Iterator[FieldError]:
 
 
 def _is_below(child: str, name: str, queues: QueueTreeView) -> bool:
-    """Ask the API server whether a cached child still exists, because the cache learns of deletions with a delay."""
+    """Return True if a cached child still exists, according to the API server: the cache may contain deleted queues."""
     found = queues.live(child)
     return found is not None and found.spec.parent == name
 
 
 def check_update(old: Queue, new: Queue, queues: QueueTreeView) -> Iterator[FieldError]:
-    """Check a changed queue, if a checked field has changed; the amounts of the root are fixed."""
+    """Check an update of a queue in which a checked field has changed; the amounts of the root are fixed."""
     yield from [] if new.metadata.deletion_timestamp else check_pool_change(old, new, queues)
     kept = all(
         old.metadata.annotations.get(key) == new.metadata.annotations.get(key)
@@ -111,9 +111,9 @@ def check_update(old: Queue, new: Queue, queues: QueueTreeView) -> Iterator[Fiel
 
 
 def check_queue(queue: Queue, queues: QueueTreeView, *, moved: bool = True) -> Iterator[FieldError]:
-    """Yield all errors of a queue.
+    """Yield all errors in a queue.
 
-    With `moved`, its parent is new or has changed, so the parent must have no pods of its own.
+    If the queue has `moved` to a new parent, this parent must not have pods of its own.
     """
     amounts, errors = read_amounts(queue)
     yield from errors
@@ -157,12 +157,12 @@ def check_parent(queue: Queue, queues: QueueTreeView, *, moved: bool) -> Iterato
 
 
 def _is_used_leaf(name: str, child: str, queues: QueueTreeView) -> bool:
-    """Return True for a queue with pods that has no other children."""
+    """Return True for a queue that has pods, but no children other than `child`."""
     return bool(_pods(queues.get(name))) and not set(queues.children(name)) - {child}
 
 
 def _pods(queue: Queue | None) -> str:
-    """Return a text with the number of pods that run in the queue or below it; "" without such pods."""
+    """Return the number of pods that run in the queue and its descendants, as text; "" if it is 0."""
     pods = str(queue.status.allocated.get("pods", 0)) if queue else ""
     return "" if pods == "0" else pods
 
@@ -198,9 +198,9 @@ def _rooted(path: str) -> str:
 
 
 def check_readable(annotations: Mapping[str, str]) -> Iterator[FieldError]:
-    """Check that the namespace selector and the weights by resource are valid.
+    """Check that the namespace selector and the weights of resources are valid.
 
-    No namespace could use a queue with an invalid selector.
+    An invalid selector would exclude all namespaces from the queue.
     """
     for key, read in ((names.NAMESPACE_SELECTOR, read_selector), (names.QUEUE_WEIGHTS, read_weights)):
         text = annotations.get(key, "")
@@ -260,11 +260,10 @@ def _with(queue: Queue, queues: QueueTreeView) -> Callable[[str], Queue | None]:
 
 
 def check_pool_change(old: Queue, new: Queue, queues: QueueTreeView) -> Iterator[FieldError]:
-    """Refuse to move queues with gangs to another pool, by label or by parent.
+    """Refuse a change that moves a queue with gangs to another node pool.
 
-    Labels of descendants that conflict with the new pool are refused, too.
-
-    An update that changes neither the label nor the parent is not checked.
+    The label or the parent of the queue may cause the move. A change is also refused if labels of descendants conflict
+    with the new pool. An update that changes neither the pool label nor the parent is not checked.
     """
     name, labels = new.metadata.name, (old.metadata.labels, new.metadata.labels)
     if labels[0].get(names.NODE_POOL) == labels[1].get(names.NODE_POOL) and old.spec.parent == new.spec.parent:

@@ -22,22 +22,22 @@ CAPABILITY = "spec.capability"
 DESERVED = "spec.deserved"
 GUARANTEE = "spec.guarantee.resource"
 _PREFIXES = ("hugepages-", "attachable-volumes-")
-"""Prefixes of Kubernetes' other resource names of nodes that have no domain."""
+"""Prefixes of resource names without a domain that Kubernetes defines for nodes."""
 Amounts = dict[str, dict[str, int]]
-"""Maps a field path and a resource to an amount."""
+"""Maps the path of a field to the amounts in the field, by resource."""
 
 
 def quantities_of(queue: Queue) -> dict[str, Quantities]:
-    """Return the quantities of a queue by field path, as written."""
+    """Return a mapping from field paths to the quantities in a queue, as written."""
     spec = queue.spec
     return {CAPABILITY: spec.capability, DESERVED: spec.deserved, GUARANTEE: spec.guarantee.resource}
 
 
 def unknown_resources(queue: Queue, queues: QueueTreeView, before: Queue | None = None) -> list[str]:
-    """Return a warning for each resource that neither a node, a device class nor a queue above has.
+    """Return a warning for each resource that no node, no device class and no ancestor of the queue has.
 
-    Resources that the queue had `before` cause no warning. Names without a domain must be Kubernetes' own. Names with a
-    domain cause no warning while the nodes' resources are unknown.
+    Resources that the queue named `before` the update cause no warning. A name without a domain causes a warning unless
+    Kubernetes defines it. Names with a domain cause no warning while the nodes' resources are unknown.
     """
     there, above = set[str](), set[str]()
     with suppress(APIError):  # a hint is not worth a refusal
@@ -93,7 +93,7 @@ def read_amounts(queue: Queue) -> tuple[Amounts, list[FieldError]]:
 
 
 def check_own(amounts: Amounts) -> Iterator[FieldError]:
-    """Check the amounts of one queue: guarantee ≤ deserved ≤ capability, if set."""
+    """Check the amounts of one queue, if they are set: guarantee ≤ deserved ≤ capability."""
     limits, deserved = amounts[CAPABILITY], amounts[DESERVED]
     for name, amount in amounts[GUARANTEE].items():
         if amount > deserved.get(name, 0):
@@ -120,7 +120,7 @@ def check_neighbours(queue: Queue, amounts: Amounts, queues: QueueTreeView) -> I
 
 
 def _check_capability_above(queue: Queue, amounts: Amounts, queues: QueueTreeView) -> Iterator[FieldError]:
-    """Check that no capability exceeds the capability of the closest ancestor that names the resource."""
+    """Check that no capability of the queue exceeds that of the closest ancestor which names the resource."""
     for name, amount in amounts[CAPABILITY].items():
         for above in _ancestors(queue, queues):
             limit = _amount(above, CAPABILITY, name)
@@ -132,7 +132,10 @@ def _check_capability_above(queue: Queue, amounts: Amounts, queues: QueueTreeVie
 
 
 def _check_capability_below(name: str, amounts: Amounts, queues: QueueTreeView) -> Iterator[FieldError]:
-    """Check that no descendant has more capability, down to the first queue on each path that names the resource."""
+    """Check that no descendant has a higher capability.
+
+    On each path downwards, only the first queue that names the resource is compared.
+    """
     for resource, limit in amounts[CAPABILITY].items():
         waiting = queues.children(name)
         while waiting:
@@ -183,7 +186,7 @@ def _amount(queue: Queue | None, path: str, resource: str) -> int | None:
 
 
 def _ancestors(queue: Queue, queues: QueueTreeView) -> Iterator[Queue]:
-    """Yield the ancestors, ending with the root."""
+    """Yield the ancestors of a queue, ending with the root."""
     above: Queue | None = queue
     while above and above.metadata.name != names.ROOT_QUEUE:
         above = queues.get(above.spec.parent or names.ROOT_QUEUE)

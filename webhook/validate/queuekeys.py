@@ -1,4 +1,4 @@
-"""Keys of a Queue under `muster.dev/`: misspelt keys are refused; budgets without a durable history cause a warning."""
+"""Checks of a Queue's keys under `muster.dev/`: misspelt keys are refused, and budgets may cause a warning."""
 
 from collections.abc import Iterator
 from difflib import get_close_matches
@@ -11,7 +11,7 @@ from webhook.objects.names import WRITTEN
 
 _KEYS = frozenset({names.NODE_POOL, *names.QUEUE_KEYS})
 _CLOSE = 0.85
-"""Minimum similarity by difflib; it is high because the common domain is half of most keys."""
+"""Minimum similarity by difflib; it is high because all keys have the same domain, which is half of most keys."""
 
 
 def check_keys(new: Queue, old: Queue | None = None) -> Findings:
@@ -39,7 +39,7 @@ def check_keys(new: Queue, old: Queue | None = None) -> Findings:
 
 
 def forgotten_budget(new: Queue, old: Queue | None) -> Iterator[str]:
-    """Warn about a new enforced budget whose usage is lost with the recorder's pod, or is never recorded."""
+    """Return a warning about a new enforced budget if the recorded usage would be lost with the recorder's pod."""
     limits = [queuelimits.limits_of(each.metadata.annotations) for each in (new, old) if each]
     enforced = [each.budgets if each.enforced else () for each in limits]
     if enforced[0] and enforced[0] not in enforced[1:]:

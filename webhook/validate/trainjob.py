@@ -1,8 +1,8 @@
 """Validation of a TrainJob and of both kinds of runtimes.
 
-The runtime of a TrainJob must exist and match it, and updates may only change mutable fields. A runtime must follow the
-rules of `muster.runtime.training_runtime`, and may only have policies that Muster knows.
-Refusals are Forbidden (403): clients of Kubeflow Trainer distinguish them from the schema's Invalid (422).
+The runtime of a TrainJob must exist and match the TrainJob. Updates can change only mutable fields. A runtime must
+follow the rules of `muster.runtime.training_runtime`, and must have only policies that Muster supports. Refusals have
+the status Forbidden (403), because clients of Kubeflow Trainer distinguish it from the schema's Invalid (422).
 """
 
 from collections.abc import Callable, Iterator
@@ -81,7 +81,7 @@ def reviewer(lookups: Lookups, framework: Framework, target: Target = "Job") -> 
 
 
 def _read_train_job(raw: msgspec.Raw) -> trainer.TrainJob:
-    """Decode the TrainJob including its raw parts, so that the checks below can rely on their types."""
+    """Decode the TrainJob, including its raw parts, so that later checks can rely on the types of all fields."""
     job = decode(raw, trainer.TrainJob)
     spec = job.spec
     steps = [spec.initializer.dataset, spec.initializer.model] if spec.initializer else []
@@ -127,7 +127,7 @@ def check_train_job(job: trainer.TrainJob, namespace: str, lookups: Lookups, aga
 
 
 def _too_large(job: trainer.TrainJob, lookups: Lookups) -> list[str]:
-    """Return a warning for each resource of a training pod that no node has, if the TrainJob itself names resources."""
+    """Return a warning for each resource of a training pod that no node has, if the TrainJob itself sets resources."""
     given = job.spec.trainer.resources_per_node if job.spec.trainer else None
     if not given:
         return []
@@ -147,7 +147,7 @@ def check_update(
 ) -> Findings:
     """Check a changed TrainJob beyond the schema.
 
-    A deleted runtime is not an error, because the TrainJob is already running.
+    A deleted runtime is no error here, because the TrainJob was already admitted.
     """
     patched = _without_times(old) != _without_times(new)
     resized = old.metadata.annotations.get(names.NUM_NODES) != new.metadata.annotations.get(names.NUM_NODES)
@@ -178,7 +178,7 @@ def deprecation(runtime: Object, name: str) -> list[str]:
 def older_fields(job: trainer.TrainJob) -> Iterator[str]:
     """Yield a warning for each field of older Trainer versions.
 
-    The schema contains these fields only for this warning: otherwise the API server would drop them silently.
+    The schema contains the old fields only for this warning; otherwise, the API server would drop the fields silently.
     """
     spec = job.spec
     written = {
@@ -203,12 +203,12 @@ def _check_reference(reference: trainer.RuntimeRef) -> Iterator[FieldError]:
 def _missing(reference: trainer.RuntimeRef) -> FieldError:
     kind = f"{reference.kind[0].lower()}{reference.kind[1:]}"
     where = " in the TrainJob's namespace" if reference.kind == trainingruntime.TRAINING_RUNTIMES.kind else ""
-    message = f"specified {kind} must be created before the TrainJob is created; there is none of this name{where}"
+    message = f"specified {kind} must be created before the TrainJob is created; no object has this name{where}"
     return FieldError(REFERENCE, message, reference.name)
 
 
 def _check_moment(old: trainer.TrainJob, new: trainer.TrainJob) -> Iterator[FieldError]:
-    """Refuse patches while pods run, because they change the pod template."""
+    """Refuse changes of runtime patches while pods run, because patches change the pod template."""
     path = "spec.runtimePatches"
     if not (old.spec.suspend or new.spec.suspend):
         message = "can only be modified while the TrainJob is suspended; set spec.suspend to true first"
@@ -222,13 +222,13 @@ def _check_moment(old: trainer.TrainJob, new: trainer.TrainJob) -> Iterator[Fiel
 def _check_against(
     job: trainer.TrainJob, runtime: Runtime, framework: Framework, target: Target, claims: Claims
 ) -> tuple[Findings, Compiled | None]:
-    """Check the TrainJob with the plugins, on the unpatched runtime."""
+    """Check the TrainJob by the rules of the runtime plugins, against the unpatched runtime."""
     count = job.spec.trainer.num_nodes if job.spec.trainer else None
     if count is not None and not 0 < count <= PODS.value:  # avoid a list of so many hosts
         few = FieldError("spec.trainer.numNodes", "must be at least 1; use spec.suspend to start no pods", count)
         return Findings([few] if count < 1 else PODS.exceeded("spec.trainer.numNodes", count)), None
     reference = job.spec.runtime_ref
-    what = f"must refer to a valid runtime, and {reference.kind} {reference.name} is none"
+    what = f"must refer to a valid runtime, which {reference.kind} {reference.name} is not"
     wrong = [FieldError(REFERENCE, f"{what}: {each}", reference.name) for each in check_runtime(runtime, target)]
     if wrong:
         return Findings(wrong), None
@@ -240,7 +240,7 @@ def _check_against(
 
 
 def _check_host_names(job: trainer.TrainJob, plan: Plan) -> Iterator[FieldError]:
-    """Refuse host names that are not DNS labels, because no pod could be created with them."""
+    """Refuse a TrainJob whose pods would have host names that are not DNS labels, because no pod could be created."""
     for pod_set in plan.pod_sets:
         last = pod_set.endpoints[-1].partition(".")[0] if pod_set.endpoints else ""
         if len(last) > MAX_LABEL:
@@ -293,8 +293,8 @@ def _same_runtime(request: admission.AdmissionRequest, kind: type[Any]) -> bool:
 
 
 def _check_policy(raw: msgspec.Raw) -> Iterator[FieldError]:
-    """Refuse unknown policies, because TrainJobs would run without them."""
+    """Refuse policies that Muster does not support, because TrainJobs would run without them."""
     for name in sorted(set(decode(raw, _Policied).spec.ml_policy or {}) - _POLICIES):
         known = ", ".join(sorted(_POLICIES - {"numNodes", "flux"}))
-        message = f"must be left out: Muster supports {known}, and runs no other"
+        message = f"must be left out: Muster supports only {known}"
         yield FieldError(f"spec.mlPolicy.{name}", message, name, "NotSupported")

@@ -1,7 +1,7 @@
-"""Validation of the objects that a TrainJob produces: workloads by the rules of their kinds, pods by the API server.
+"""Validation of the objects that result from a TrainJob: workloads by the rules of their kinds, pods by dry runs.
 
-Errors name the TrainJob's own fields. If a refused field is not in the TrainJob, it comes from the runtime. The error
-then names the reference to the runtime, or the TrainJob's patches if they change that pod set.
+Errors name the TrainJob's own fields. A refused field that is not in the TrainJob comes from the runtime. The error
+then names the reference to the runtime, or the TrainJob's patches if they change the pod set of the refused field.
 """
 
 import re
@@ -42,7 +42,7 @@ _RESOURCES_PER_NODE = "resourcesPerNode"
 def check_jobs(
     job: trainer.TrainJob, compiled: Compiled, framework: Framework, queues: NamespaceQueues
 ) -> Iterator[FieldError]:
-    """Refuse fields of the runtime and the patches for which the TrainJob's workloads would be refused."""
+    """Return errors for fields of the runtime and of patches that would make the TrainJob's workloads invalid."""
     reference, meta = job.spec.runtime_ref, job.metadata
     own = {f"metadata.{part}[{key}]" for part in ("labels", "annotations") for key in getattr(meta, part)}
     for component in compiled.components:
@@ -56,7 +56,7 @@ def check_jobs(
 
 
 def _mistakes(component: Component, framework: Framework, queues: NamespaceQueues) -> list[FieldError]:
-    """Return the errors of a component by the rules of its kind; no errors for kinds without rules."""
+    """Return the errors in a component, by the rules of its kind; some kinds have no rules."""
     manifest = component.manifest
     kind = kind_in(manifest)
     if manifest.get("apiVersion") == JOBS.api_version and component.kind == JOBS.kind:
@@ -86,7 +86,7 @@ def _trials(job: trainer.TrainJob, compiled: Compiled) -> Iterator[Trial]:
 
 
 def _own(spec: Mapping[str, Any], pod: Mapping[str, Any], field: str) -> str | None:
-    """Return the field of a TrainJob with this spec that determines a field of the pod."""
+    """Return the field of the TrainJob that determines this field of the pod."""
     match = _FIELD.fullmatch(field)
     containers = pod["spec"].get("containers") or []
     if match is None or int(match[1]) >= len(containers):

@@ -1,10 +1,11 @@
 """Dry runs of pods: the API server's own verdict on the pods of an object before they exist.
 
-With dry runs, pod validation is not duplicated, and the cluster's policies (Pod Security, limits, other webhooks) are
-included. An exhausted quota is not an error of the object: its pods will wait.
+Dry runs make a copy of the API server's pod validation unnecessary, and include the cluster's policies (Pod Security,
+limits, other webhooks). An exhausted quota is not an error of the object: its pods will wait.
 
-Dry runs use Muster's rights. Therefore, the policies and quotas of a namespace are quoted only to users who may create
-pods there themselves. Other users only learn that such pods are refused, as they would from the events of their Job.
+Dry runs use Muster's rights. Therefore, messages about a namespace's policies and quotas are quoted only to users with
+the right to create pods there. All other users are informed only that such pods are refused, as they would be by the
+Events of their Job.
 """
 
 import re
@@ -37,8 +38,8 @@ _NO_CLASS = re.compile(r"no PriorityClass with name (\S+) was found")
 _OPT_IN = frozenset({names.QUEUE, names.FRAMEWORK, names.GANG})
 
 MAX_TRIED = 8
-"""Maximum number of templates of one object that are tried by dry runs: two rounds of parallel dry runs fit into the
-time limit of a review."""
+"""Maximum number of pod templates of one object that are tested by dry runs. Two rounds of parallel dry runs end within
+the time limit of a review."""
 _AT_ONCE = 4
 
 _ADVICE = {
@@ -48,8 +49,8 @@ _ADVICE = {
 """Advice on how to find the reason for a rejection; the key is True if the sender of the review is known."""
 
 MayKnow = Callable[[], bool]
-"""Function that returns True if the user may create pods in the namespace; only called if an error message would quote
-the namespace's policies or quotas."""
+"""Function that returns True if the user may create pods in the namespace. It is called only if an error message would
+quote the namespace's policies or quotas."""
 
 
 def may_create_pods(request: admission.AdmissionRequest, rights: Rights | None) -> bool:
@@ -70,21 +71,22 @@ class QuotedError(FieldError):
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A pod to try, and the fields of the user's object from which it is built."""
+    """A pod for a dry run, and the fields of the user's object from which the pod is built."""
 
     pod: Manifest
     path: str
     """Field of the user's object to which a refusal of the whole pod belongs."""
     added: str
-    """Field of the user's object that adds the parts which are not in the user's own fields."""
+    """Field of the user's object that is responsible for parts of the pod which the user did not write."""
     own: Callable[[str], str | None]
-    """Maps a field of the pod to the user's own field, or to None if the user did not write it."""
+    """Function that returns the user's own field for a field of the pod, or None if the user did not write the
+    field."""
 
 
 def pod_to_try(template: Mapping[str, Any], name: str, spec: Mapping[str, Any] | None = None) -> Manifest:
-    """Return a pod of a template, with this spec if given.
+    """Return a pod from a template, with `spec` if it is given.
 
-    The pod opts out of Muster, so it causes no further review.
+    The pod opts out of Muster, so that its dry run causes no further review.
     """
     metadata = mapping(template.get("metadata"))
     labels = {key: value for key, value in mapping(metadata.get("labels")).items() if key not in _OPT_IN}
@@ -100,9 +102,9 @@ def pod_to_try(template: Mapping[str, Any], name: str, spec: Mapping[str, Any] |
 
 
 def check_trials(trials: Iterable[Trial], namespace: str, dry_runs: DryRuns, may_know: MayKnow) -> Findings:
-    """Return the API server's verdict on the first few different pods, with a warning about pods that were not tested.
+    """Return the API server's verdict on the first few different pods, with a warning about untested pods.
 
-    Plugins make pods large, so pods are generated one at a time and compared by digest.
+    Pods are generated one at a time and compared by their digests, because plugins make pods large.
     """
     tried: dict[bytes, list[Trial]] = {}
     untried: list[str] = []
@@ -124,8 +126,8 @@ def check_trials(trials: Iterable[Trial], namespace: str, dry_runs: DryRuns, may
     if untried:
         findings.warnings.append(
             f"{untried[0]}: {len(untried)} pod templates were not tested: each test needs a call to the API "
-            f"server, and only "
-            f"{MAX_TRIED} different ones of an object are tested. Events will report errors in the others"
+            f"server, and at most {MAX_TRIED} different templates of an object are tested. Events will report "
+            "errors in the other templates"
         )
     return findings
 
@@ -139,7 +141,7 @@ def _shape(pod: Mapping[str, Any]) -> bytes:
 def _attempts(pods: Sequence[Mapping[str, Any]], namespace: str, dry_runs: DryRuns) -> list[APIError | None]:
     """Return the API server's rejection of each pod; None for a pod that it would admit.
 
-    A few dry runs are made at a time, all within the deadline of the review.
+    A few dry runs are made in parallel, all of them within the deadline of the review.
     """
     if len(pods) <= 1:
         return [dry_runs.attempt(pod, namespace) for pod in pods]
@@ -150,9 +152,9 @@ def _attempts(pods: Sequence[Mapping[str, Any]], namespace: str, dry_runs: DryRu
 
 
 def _nameless(refusal: APIError, pod: Mapping[str, Any]) -> APIError:
-    """Return the refusal without the name that the API server generated for the pod.
+    """Return the refusal without the random suffix of the name that the API server has generated for the pod.
 
-    Generated names differ each time, so every retry would report the same refusal as new.
+    With the suffix, every retry would report the same refusal as a new refusal.
     """
     name = pod["metadata"]["generateName"].removesuffix("-")
     made_up = re.compile(rf'"{re.escape(name)}-[a-z0-9]{{5}}"')
@@ -162,7 +164,7 @@ def _nameless(refusal: APIError, pod: Mapping[str, Any]) -> APIError:
 
 
 def _quoted(refusal: APIError, trial: Trial, namespace: str, may_know: MayKnow) -> Findings:
-    """Return the part of a refusal that the user may read."""
+    """Return the part of a refusal that the user is allowed to see."""
     message = refusal.message
     if _NO_DRY_RUN in message:
         log.warning("a template could not be tested", namespace=namespace, template=trial.path, why=str(refusal))
@@ -182,7 +184,7 @@ def _quoted(refusal: APIError, trial: Trial, namespace: str, may_know: MayKnow) 
 
 
 def _errors(refusal: APIError, trial: Trial) -> Iterator[FieldError]:
-    """Yield an error for each field that the API server names, or one for the whole template."""
+    """Yield an error for each field that the API server names, or one error for the whole template."""
     causes = (refusal.details or {}).get("causes") or []
     fields = [cause for cause in causes if cause.get("field")]
     for cause in fields:
@@ -200,9 +202,9 @@ _STEP = re.compile(r"\.?([^.\[\]]+)|\[([^\]]*)\]")
 
 
 def translated(field: str, made: Any, given: Any) -> str | None:
-    """Return the path in the user's own part of a pod (`given`) that corresponds to a field of the generated pod.
+    """Return the path in the user's part of a pod (`given`) that corresponds to a field of the generated pod (`made`).
 
-    Positions in lists differ, because plugins add entries to lists, even at the beginning. Return None for a field that
+    List indexes may differ, because plugins also add entries at the beginning of lists. Return None for a field that
     the user did not write.
     """
     result = ""

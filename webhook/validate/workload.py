@@ -1,9 +1,8 @@
 """Validation of workloads whose controllers create the pods.
 
-Errors for which the pods would later be refused are reported at once.
-
-Owner checks apply to the owner of the first pod of each template, as the workload's controller will create it. An
-update is only refused for errors that it adds.
+Errors that would later cause the refusal of pods are reported at once. For each template, the owner of the first pod is
+checked, in the form in which the workload's controller will create this owner. An update is refused only because of
+errors that the update itself adds.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -80,18 +79,16 @@ def _priorities(kind: WorkloadKind, workload: JSON) -> set[tuple[str, str]]:
 
 
 def _was_checked(request: AdmissionRequest, metadata: JSON) -> bool:
-    """Return True for a part of a workload, such as a Job of a JobSet, that a controller sends.
+    """Return True for a part of a workload that a controller has sent, such as a Job of a JobSet.
 
-    The part needs no check, because its workload was already checked.
-
-    A user may also create an object that names an owner; such an object is checked. Offline, where no user is known,
-    objects count as the user's own.
+    A part needs no check, because its workload was already checked. Users can also create objects that name an owner;
+    objects from users are checked.
     """
     return row_of(msgspec.convert(metadata, ObjectMeta).controller) is not None and may_be_controller(request)
 
 
 def check_workload(kind: WorkloadKind, workload: JSON, queues: NamespaceQueues, framework: Framework) -> Findings:
-    """Return all errors of a workload that concern Muster, each once."""
+    """Return all distinct errors and warnings about a workload that concern Muster."""
     identity = {"apiVersion": kind.resource.api_version, "kind": kind.resource.kind}
     workload = {**workload, **identity, "metadata": mapping(workload.get("metadata"))}
     findings = Findings(warnings=unknown_keys(workload["metadata"]))
@@ -115,7 +112,7 @@ def check_workload(kind: WorkloadKind, workload: JSON, queues: NamespaceQueues, 
 
 
 def _replica_count(workload: JSON, place: Place) -> int:
-    """Return the number of pods; ValidationError contains the full field path."""
+    """Return the number of pods at this path; the message of a ValidationError contains the full field path."""
     try:
         count = msgspec.convert(value_at(workload, place), int | None)
     except msgspec.ValidationError as error:
@@ -143,7 +140,7 @@ class _Template:
         self.count = _replica_count(workload, kind.admission.count) if kind.admission.count else None
 
     def where(self, key: str) -> str:
-        """Return the path of a label: on the workload if it was copied from there, otherwise in the template."""
+        """Return the path of a label: in the workload if the label was copied from there, otherwise in the template."""
         path = f"metadata.labels[{key}]"
         return path if key in self.given_labels else f"{self.path}.{path}"
 
@@ -156,13 +153,13 @@ class _Template:
     def empty(self) -> bool:
         """True if no pod is created from the template.
 
-        One example is the workers of a LeaderWorkerSet whose groups have only a leader.
+        An example is the worker template of a LeaderWorkerSet whose groups consist only of a leader.
         """
         return self.kind.samples is not None and self.sample is None
 
     @property
     def together(self) -> str:
-        """The label or annotation that makes the pods start together; empty if the pods have none."""
+        """The label or annotation that makes the pods start together; empty if the pods start one by one."""
         if not self.managed:
             return ""
         if names.FRAMEWORK in self.labels:
@@ -171,7 +168,7 @@ class _Template:
         return next((key for key in names.MIN_MEMBER_KEYS if (whole_number(given.get(key)) or 1) > 1), "")
 
     def adapter(self) -> Adapter | None:
-        """Return the adapter of the pods; None if they have no ranks."""
+        """Return the adapter for the pods; None if the pods have no ranks."""
         if self.sample is None:
             return None
         pod = msgspec.convert(self.sample.pod, Object)
@@ -211,7 +208,10 @@ def _check_template(given: _Template, queues: NamespaceQueues, framework: Framew
 
 
 def _check_minimum(given: _Template, adapter: Adapter | None) -> list[FieldError]:
-    """Check that the gang's minimum, from the template or else the workload, does not exceed the pods, if known."""
+    """Check that the gang's minimum does not exceed its number of pods, if known.
+
+    The minimum is set in the template, or else in the workload.
+    """
     text = {**given.given_annotations, **given.annotations}.get(names.MIN_MEMBER)
     most, source = adapter.size() if adapter else None, "all pods"
     if given.count is not None:
@@ -230,7 +230,7 @@ def _no_ranks(given: _Template) -> str:
 
 
 def _below(parent: str, errors: Sequence[FieldError]) -> Iterator[FieldError]:
-    """Yield errors of an object that the workload creates, at the workload's own field paths."""
+    """Yield errors in an object that the workload creates, with paths of the workload's own fields."""
     for error in errors:
         path = f"{parent}.{error.path}" if parent else error.path
         yield FieldError(path, error.message, error.value, error.reason)

@@ -135,7 +135,9 @@ class BackOff(NamedTuple):
     def refusal(self) -> str:
         """A clause about the last pod that the kubelet rejected, or about the quick restarts."""
         if not self.reason:
-            return f"the Job was restarted more than {AT_ONCE} times, the last times after less than {QUICK_S:.0f} s"
+            return (
+                f"the Job was restarted more than {AT_ONCE} times, and its last runs were shorter than {QUICK_S:.0f} s"
+            )
         return f"kubelet refused pod {self.pod} ({self.reason})"
 
     @property

@@ -120,7 +120,7 @@ def _initialize(
     elif live.metadata.deletion_timestamp or has(live, "Complete", "Failed"):
         return
     elif _outdated(live, train_job):
-        yield Delete(live, "its pods were made before spec.runtimePatches changed")
+        yield Delete(live, "its pods were created before spec.runtimePatches changed")
     elif live.spec.suspend != suspend:
         yield Suspend(live, suspend)
 
@@ -136,7 +136,7 @@ def _train(train_job: TrainJob, component: Component, children: Children, *, may
     if job.metadata.deletion_timestamp or phase in FINISHED:
         return
     if _outdated(job, train_job):
-        yield Delete(job, "its pods were made before spec.runtimePatches changed")
+        yield Delete(job, "its pods were created before spec.runtimePatches changed")
         return
     operations = changes(job, component.manifest, since)
     if operations:

@@ -33,7 +33,9 @@ not_growing = Sentence(
     "queue-not-growing",
     "queue {queue!r} is {state}: pods that end are replaced, but no workload gets more than the {size} that it had",
 )
-not_for_namespace = Sentence("queue-not-for-namespace", "namespace {namespace} may not use queue {queue!r}: {why}")
+not_for_namespace = Sentence(
+    "queue-not-for-namespace", "namespace {namespace} is not allowed to use queue {queue!r}: {why}"
+)
 of_other_pool = Sentence(
     "queue-of-other-pool", "{why}: a gang has the nodes of one pool; create its workload again in a queue of its pool"
 )

@@ -186,4 +186,6 @@ def test_a_quick_job_says_why_it_waits(cluster: Cluster) -> None:
     turn(cluster)
     state = job(cluster, "j").status.state
     assert (state.phase, state.reason) == ("Pending", "BackOff")
-    assert state.message.startswith("the Job was restarted more than 3 times, the last times after less than 60 s; new")
+    assert state.message.startswith(
+        "the Job was restarted more than 3 times, and its last runs were shorter than 60 s; new"
+    )

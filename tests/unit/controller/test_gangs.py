@@ -95,7 +95,7 @@ def test_a_gang_that_may_not_move_stays_and_its_owner_is_told(world: World, monk
     group = world.group(owner)
     assert group
     assert (group.spec.queue, group.spec.priority_class_name) == ("a", "high")
-    assert "queue `b` status is `Closed`. It stays in queue a until" in world.events.said["PodGroupError"]
+    assert "queue `b` status is `Closed`. The PodGroup stays in queue a until" in world.events.said["PodGroupError"]
 
 
 def test_others_have_their_services(world: World) -> None:

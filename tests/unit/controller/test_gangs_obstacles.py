@@ -254,7 +254,7 @@ def test_a_pod_that_names_a_podgroup_that_does_not_exist_is_told_so(world: World
         world.now_s += after_s
         assert ("n/mine" in iter(lambda: queue.get(0), None)) is found
     world.pod_groups.process("n/mine")
-    why = "it waits for PodGroup mine, which it names and which does not exist; create it, or correct the name"
+    why = "the pod waits for PodGroup mine, which does not exist; create the PodGroup, or correct its name"
     assert world.events.said.pop("PodGroupMissing") == f"Pod p-sch: {why}"
     world.api.add(POD_GROUPS, {"metadata": {"name": "mine"}, "spec": {"minMember": 2}})
     world.pod_groups.process("n/mine")

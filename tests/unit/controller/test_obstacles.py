@@ -202,7 +202,7 @@ def test_a_command_to_a_queue_that_is_not_known_yet_waits_for_it() -> None:
         queues.process("q")
     earlier = structs.replace(made, metadata=structs.replace(made.metadata, uid="earlier"))
     queues.cache.store.add_object(earlier)
-    with pytest.raises(Retry, match="the queue that Command c is for is not in the cache yet"):
+    with pytest.raises(Retry, match="the target queue of Command c is not in the cache yet"):
         queues.process("q")
     world.settle(1.0)
     assert world.api.find(QUEUES, "q").status.state == "Closed"
@@ -254,7 +254,7 @@ def gone(world: Settled) -> None:
 BLOCKED = {
     "it does not fit": Blocked(lambda world: world.api.change(CLUSTER_TRAINING_RUNTIMES, "runtime",
         {"spec": {"mlPolicy": {"numNodes": 1, "torch": {"numProcPerNode": "x"}}}}),
-        "this TrainJob does not fit its runtime: spec.runtimeRef: Invalid value: "),
+        "this TrainJob does not match its runtime: spec.runtimeRef: Invalid value: "),
     "no runtime": Blocked(gone, "ClusterTrainingRuntime runtime, to which spec.runtimeRef refers, is gone"),
     "its runtime is not valid": Blocked(lambda world: world.api.change(CLUSTER_TRAINING_RUNTIMES, "runtime",
         {"spec": {"mlPolicy": {"numNodes": -1}}}),

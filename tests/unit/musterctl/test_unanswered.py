@@ -24,7 +24,10 @@ def test_the_plane_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nam
     (tmp_path / "muster" / name / "plane.json").write_text("{}")
     result = CliRunner().invoke(main, ["queue", "list", "--kubeconfig", file])
     assert result.exit_code == 1
-    assert result.output == f"Error: the API server of plane {name} does not answer; `{command}` shows what is down\n"
+    assert (
+        result.output
+        == f"Error: the API server of control plane {name} does not answer; `{command}` shows what is down\n"
+    )
 
 
 def test_another_cluster_is_told_by_its_address(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def test_a_group_is_a_leader_and_its_workers() -> None:
     (alone,) = check_annotations({}, [(said, "a", 1)])
     assert alone.path == f"a[{KQ}-group-name]"
     (many,) = check_annotations({}, [(said, "a", 2), (said, "b", 7)])
-    assert "one of them of one pod" in many.message
+    assert "one of which has one pod" in many.message
 
 
 KEY = "muster.dev/evict-notice"

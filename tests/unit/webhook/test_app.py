@@ -202,10 +202,10 @@ LIMITED = TooManyRequests("wait", status=429, reason="TooManyRequests", where="r
 
 @pytest.mark.parametrize(("failure", "code", "reason", "outcome", "words"), [
     (RuntimeError("secret"), 500, "InternalError", "error", "Muster's webhook failed on this request; see its log"),
-    (MalformedError("at spec"), 400, "BadRequest", "denied", "the object can not be read: at spec"),
-    (ValueError("'x' is not"), 400, "BadRequest", "denied", "the object can not be read: 'x' is not"),
+    (MalformedError("at spec"), 400, "BadRequest", "denied", "the object cannot be read: at spec"),
+    (ValueError("'x' is not"), 400, "BadRequest", "denied", "the object cannot be read: 'x' is not"),
     (LIMITED, 429, "TooManyRequests", "limited", "cannot make the look-ups for this review now (review u-1): wait"),
-    (Unreachable("secret"), 503, "ServiceUnavailable", "error", "could not look up what it needs to decide"),
+    (Unreachable("secret"), 503, "ServiceUnavailable", "error", "could not make the look-ups for this review"),
 ])  # fmt: skip
 def test_failing_handler_refuses(failure: Exception, code: int, reason: str, outcome: str, words: str) -> None:
     """When a handler fails, the object is refused with a message, which has no secret; it is counted and timed."""

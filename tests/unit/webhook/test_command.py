@@ -55,7 +55,7 @@ def test_the_right_to_change_the_target(target: JSON, question: ResourceAttribut
     assert verdict.refusal == 403
     [error] = verdict.errors
     assert error.path == "target"
-    assert "user 'anne' may not send CloseQueue to" in str(error)
+    assert "user 'anne' is not allowed to send CloseQueue to" in str(error)
     assert line in str(error)
 
 

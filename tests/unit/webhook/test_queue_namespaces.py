@@ -76,7 +76,7 @@ ENTERS: dict[str, Ask] = {
 
 def refusals(verdict: ReviewVerdict) -> list[str]:
     """The errors about namespaces."""
-    return [str(error) for error in verdict.errors if "may not use queue" in str(error)]
+    return [str(error) for error in verdict.errors if "is not allowed to use queue" in str(error)]
 
 
 @pytest.mark.parametrize("kind", ENTERS)
@@ -84,7 +84,8 @@ def test_nothing_enters_a_queue_that_is_not_for_its_namespace(kind: str) -> None
     """The message lists the queues that are."""
     speech = NamespaceWorld(team={"team": "speech"})
     [refusal] = refusals(ENTERS[kind]("theirs", speech))
-    assert "namespace team may not use queue 'theirs': queue 'theirs' is for namespaces with team=vision" in refusal
+    assert "namespace team is not allowed to use queue 'theirs'" in refusal
+    assert "queue 'theirs' is for namespaces with team=vision" in refusal
     assert refusal.endswith("usable queues are: default, research, ours, free")
     assert not refusals(ENTERS[kind]("ours", speech))
     assert not refusals(ENTERS[kind]("theirs", NamespaceWorld(team={"team": "vision"})))

@@ -60,7 +60,7 @@ NEW: dict[str, tuple[JSON, str]] = {
     "no such runtime": (
         train_job(runtimeRef={"name": "x", "kind": "TrainingRuntime"}),
         ('spec.runtimeRef: Invalid value: "x": specified trainingRuntime must be created before the TrainJob is '
-         "created; there is none of this name in the TrainJob's namespace"),
+         "created; no object has this name in the TrainJob's namespace"),
     ),
     "manager": (
         train_job(runtimePatches=[patch("kueue")]),
@@ -362,7 +362,7 @@ def test_flux_is_warned_of() -> None:
 def test_a_policy_of_a_later_version_is_refused() -> None:
     """It would have no effect."""
     verdict = runtime_reviewer(ClusterTrainingRuntime)(request(runtime(mlPolicy={"numNodes": 2, "ray": {}})))
-    known = "Muster supports jax, mpi, torch, xgboost, and runs no other"
+    known = "Muster supports only jax, mpi, torch, xgboost"
     assert said(verdict) == [f'spec.mlPolicy.ray: Unsupported value: "ray": must be left out: {known}']
 
 

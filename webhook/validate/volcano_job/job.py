@@ -41,7 +41,7 @@ _KEYED = TEXTS | AMOUNTS | {PLUGINS}
 def reviewer(lookups: Lookups, framework: Framework) -> Handler:
     """Return the handler for Volcano Jobs.
 
-    Pod templates cannot change, so they are only tested on CREATE. A new PriorityClass is tested on UPDATE.
+    Pod templates are immutable, so they are tested only on CREATE. A new PriorityClass is also tested on UPDATE.
     """
 
     def review(request: admission.AdmissionRequest) -> ReviewVerdict:
@@ -84,7 +84,7 @@ def _review_update(request: admission.AdmissionRequest, job: Job, dry_runs: DryR
 
 
 def _check_changed(job: Job) -> Findings:
-    """Check the rules that depend on mutable fields."""
+    """Check the rules for mutable fields, which apply on CREATE and UPDATE."""
     return Findings([*check_counts(job), *check_tasks(job), *check_names(job)])
 
 
@@ -109,7 +109,7 @@ def check_job(job: Job) -> list[FieldError]:
 
 
 def warn(job: Job) -> list[str]:
-    """Return warnings about valid settings whose effect differs from what they suggest."""
+    """Return warnings about valid settings that do not have the effect which users probably expect."""
     unknown = sorted(compat(job.metadata) - set(QUIRKS))
     result = list(plugins.warnings(job))
     if unknown:
@@ -156,7 +156,7 @@ def check_update(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Fie
 
 
 def _without_mutable(job: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the canonical spec without mutable fields and without defaults that older versions have stored."""
+    """Return the canonical spec without mutable fields and without defaults from older versions of Muster."""
     spec = canonical(job.get("spec"))
     for name in MUTABLE:
         spec.pop(name, None)
@@ -170,7 +170,7 @@ def _without_mutable(job: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _differences(old: Any, new: Any, path: str, name: str = "spec") -> Iterator[str]:
-    """Yield the paths of differences between two values, down to the level at which their structures differ."""
+    """Yield the path of each difference between two values, as deep as their structures are the same."""
     if isinstance(old, dict) and isinstance(new, dict):
         for key in sorted({*old, *new}):
             where = f"{path}[{key}]" if name in _KEYED else f"{path}.{key}"

@@ -1,7 +1,7 @@
 """Validation of a Volcano Job's fields except tasks and plugins: name, counts, limits, volumes and policies.
 
-A pod's name is its host name, so `<job>-<task>-<index>` must be a DNS label up to the last index. A volume is either an
-existing claim or one to create.
+A pod's name is its host name, so `<job>-<task>-<index>` must be a DNS label for every index. A volume either names an
+existing claim or describes a new claim.
 """
 
 from collections.abc import Iterator, Sequence
@@ -47,7 +47,7 @@ def check_names(job: Job) -> Iterator[FieldError]:
 
 
 def check_counts(job: Job) -> Iterator[FieldError]:
-    """Check the numbers of pods, which updates may change: the limit of a gang's size, and reachable minimums."""
+    """Check the mutable numbers of pods: the size of a gang is limited, and its minimums must be reachable."""
     tasks, total = job.spec.tasks, total_replicas(job.spec)
     replicas = [PODS.exceeded(f"spec.tasks[{index}].replicas", task.replicas) for index, task in enumerate(tasks)]
     yield from chain(*replicas) if any(replicas) else PODS.exceeded_by("spec.tasks", total)
@@ -72,7 +72,7 @@ def check_limits(spec: JobSpec) -> Iterator[FieldError]:
 
 
 def check_volumes(volumes: Sequence[VolumeSpec]) -> Iterator[FieldError]:
-    """Check that each volume has a unique mount path and one source."""
+    """Check that each volume has a unique mount path and exactly one source."""
     first: dict[str, int] = {}
     for index, volume in enumerate(volumes):
         path = f"spec.volumes[{index}]"
@@ -96,7 +96,7 @@ def check_volumes(volumes: Sequence[VolumeSpec]) -> Iterator[FieldError]:
 
 
 def check_policies(policies: Sequence[LifecyclePolicy], path: str) -> Iterator[FieldError]:
-    """Check each policy, and that no event or exit code has two policies."""
+    """Check each policy, and that no event and no exit code has two policies."""
     yield from POLICIES.exceeded_by(path, len(policies))
     for index, policy in enumerate(policies):
         yield from _check_one(policy, f"{path}[{index}]")

@@ -88,7 +88,7 @@ def _check_whole_cpus(task: TaskSpec, path: str) -> Iterator[FieldError]:
 
 
 def check_pods_of_tasks(job: Job) -> Iterator[FieldError]:
-    """Check limits, GPUs, disruption budgets and topology in the pod templates, which cannot change later."""
+    """Check limits, GPUs, disruption budgets and topology in the pod templates, which are immutable."""
     templates = []
     for index, task in enumerate(job.spec.tasks):
         path = f"spec.tasks[{index}]"
@@ -103,7 +103,7 @@ def check_pods_of_tasks(job: Job) -> Iterator[FieldError]:
 
 
 def check_frameworks(job: Job, framework: Framework) -> Findings:
-    """Check the tasks whose template has a framework label, and that their pods can find each other."""
+    """Check tasks whose template has a framework label; the pods of these tasks must be able to find each other."""
     findings = Findings()
     labels = [template_of(task.template)[1].get(names.FRAMEWORK, "") for task in job.spec.tasks]
     asking = [(index, task, labels[index]) for index, task in enumerate(job.spec.tasks) if labels[index]]

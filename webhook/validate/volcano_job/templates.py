@@ -1,4 +1,4 @@
-"""Dry runs of the pods of a Job: the first pod of each task, as shaped by plugins; errors get the path of the task."""
+"""Dry runs of the first pod of each task of a Job, as plugins shape the pod; errors get the path of the task."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -18,9 +18,10 @@ from webhook.apiserver import DryRuns
 from webhook.validate.trials import MayKnow, Trial, check_trials, missing_class, pod_to_try, translated
 
 _ANY = "any"
-"""Name of the Job and pod in dry runs; it is fixed, so that many similar Jobs only cost one call."""
+"""Name of the Job and the pod in dry runs. The name is fixed, so that many similar Jobs cause only one call."""
 _MOST_SHAPED = 32
-"""Maximum number of containers for a dry run with plugins: with svc, each gets two variables per task."""
+"""Maximum number of containers in a pod for a dry run with plugins: the plugin svc adds two variables per task to each
+container."""
 
 
 def check_templates(job: Job, namespace: str, dry_runs: DryRuns, may_know: MayKnow = lambda: True) -> Findings:
@@ -31,9 +32,9 @@ def check_templates(job: Job, namespace: str, dry_runs: DryRuns, may_know: MayKn
 
 
 def _plugins(job: Job) -> Sequence[JobPlugin]:
-    """Return the plugins that shape the pods for dry runs.
+    """Return the plugins that shape pods for dry runs.
 
-    Return None if the Job is refused because of its plugins or its size.
+    Return None if the Job is refused anyway, because of its plugins or its size.
     """
     try:
         small = len(job.spec.tasks) <= TASKS.value and total_replicas(job.spec) <= PODS.value
@@ -43,7 +44,7 @@ def _plugins(job: Job) -> Sequence[JobPlugin]:
 
 
 def _trial(job: Job, task: TaskSpec, path: str, plugins: Sequence[JobPlugin]) -> Trial:
-    """Return the dry run of a task's first pod, or None; plugins shape the pod unless it has too many containers."""
+    """Return the dry run for a task's first pod, or None; plugins shape the pod unless it has too many containers."""
     pod = sample(job, task)
     if plugins and pod["spec"].get("containers") and len(containers(pod)) <= _MOST_SHAPED:
         anonymous = structs.replace(job, metadata=structs.replace(job.metadata, name=_ANY, uid=_ANY))
@@ -61,13 +62,13 @@ def _trial(job: Job, task: TaskSpec, path: str, plugins: Sequence[JobPlugin]) ->
 
 
 def check_priority(job: Job, namespace: str, dry_runs: DryRuns) -> Iterator[FieldError]:
-    """Check with one pod that the PriorityClass exists; without it no further pod of the Job could be created."""
+    """Check with one pod that the PriorityClass exists: without it, no further pod of the Job could be created."""
     if name := job.spec.priority_class_name:
         yield from missing_class("spec.priorityClassName", name, namespace, dry_runs)
 
 
 def sample(job: Job, task: TaskSpec) -> Manifest:
-    """Return a pod of this task as its template describes it, without the changes of plugins."""
+    """Return a pod of this task as its template describes the pod, without changes by plugins."""
     pod = pod_to_try(task.template, task.name)
     if job.spec.priority_class_name and not pod["spec"].get("priorityClassName"):
         pod["spec"]["priorityClassName"] = job.spec.priority_class_name

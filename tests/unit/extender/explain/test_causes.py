@@ -190,7 +190,7 @@ def queue_closed(world: ExplainWorld) -> None:
 
 @CASES(
     "queue-not-for-namespace",
-    words=("namespace ns may not use queue 'theirs': queue 'theirs' is for namespaces with team=vision",),
+    words=("namespace ns is not allowed to use queue 'theirs': queue 'theirs' is for namespaces with team=vision",),
     helps=("the gang names a queue that is for namespace 'ns' (default)",),
 )
 def queue_not_for_namespace(world: ExplainWorld) -> None:

@@ -168,7 +168,7 @@ def test_down_deletes_the_cluster_and_its_folder(muster: Muster, programs: Progr
     assert muster("down", "--name", "test").exit_code == 0
     assert "kind delete cluster" in shown(calls)
     assert not (tmp_path / "state/muster/test").exists()
-    assert "there is no plane 'test'" in muster("down", "--name", "test").output
+    assert "there is no local control plane 'test'" in muster("down", "--name", "test").output
 
 
 @pytest.mark.parametrize(("there", "message"), [

@@ -61,7 +61,7 @@ def test_a_plane_goes_with_its_folder(folder: Path) -> None:
     """And then there is none."""
     assert muster("down").output == "plane one is down\n"
     assert not folder.exists()
-    assert "there is no plane 'one'; `muster up` makes one" in muster("down", "--name=one").output
+    assert "there is no local control plane 'one'; `muster up` creates one" in muster("down", "--name=one").output
 
 
 def test_a_plane_is_known_by_its_name_and_by_its_kubeconfig(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,11 +78,13 @@ def test_a_plane_is_known_by_its_name_and_by_its_kubeconfig(folder: Path, monkey
 
 def test_what_is_not_there_is_named(folder: Path) -> None:
     """A plane with those that exist, a part with those that it has."""
-    assert "there is no plane 'two'; there is one" in muster("status", "--name=two").output
-    with pytest.raises(LocalError, match="this plane has no part 'history'; it has etcd, kube-apiserver, webhook"):
+    assert "there is no local control plane 'two'; there is one" in muster("status", "--name=two").output
+    with pytest.raises(
+        LocalError, match="this control plane has no part 'history'; it has etcd, kube-apiserver, webhook"
+    ):
         Plane(folder).part(state.HISTORY)
     assert muster("restart", "nothing").exit_code == 2
-    assert "this plane has no part 'history'" in muster("restart", "history").output
+    assert "this control plane has no part 'history'" in muster("restart", "history").output
 
 
 @pytest.mark.parametrize(("typed", "variable", "passed"), [
@@ -160,7 +162,7 @@ def test_each_part_has_its_command_line(tmp_path: Path, *, shared: bool, played:
     (["--cpu=many"], "--cpu"),
     (["--gpus=-1"], "--gpus"),
     (["--provider=kind", "--cpu=8", "--foreground"], "cannot be combined with --provider kind; use the chart"),
-    (["--provider=kind", "--name=one"], "one is a plane of processes; `muster down --name one` ends it"),
+    (["--provider=kind", "--name=one"], "one is a control plane of local processes; `muster down --name one` ends it"),
     (["--name=one", "--nodes=3", "--cpu=32"], "plane one exists with nodes 8; `muster down --name one` ends it"),
     (["--name=one", "--kubernetes=1.34"], "plane one exists with kubernetes unset; "),
 ])  # fmt: skip

@@ -41,7 +41,7 @@ def test_a_gang_of_a_namespace_that_is_not_selected_is_not_planned(phase: str, p
     world.gang("a", {"worker": (2, GPU8)}, queue="theirs", phase=phase)
     session = world.plan()
     [message] = barred(session)
-    assert "namespace ns may not use queue 'theirs'" in message
+    assert "namespace ns is not allowed to use queue 'theirs'" in message
     assert f"queue {parent or 'theirs'!r} is for namespaces with team=vision" in message
     assert not of(session, (Place, AdmitGang))
 
