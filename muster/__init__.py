@@ -2,8 +2,8 @@
 
 `api` has the wire types, `resources` the arithmetic of resources, and `crds` the CustomResourceDefinitions. `kube`
 talks to an API server. `volcano`, `workloads` and `runtime` decide on the content of pods. `process` serves, logs and
-reports health. Imports only go down, in the order that pyproject.toml states.
+reports health. A package imports only packages that come later in the order of layers in pyproject.toml.
 
 The kernel does not depend on its users. The kernel must not import webhook, extender, controller, history, gangs,
-certs, web or musterctl. Readers of the code start with `api`.
+certs, web or musterctl. Start reading at `api`.
 """

@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class Wire(Struct, rename="camel", omit_defaults=True, kw_only=True, gc=False):
-    """Base of all wire types: camelCase names, defaults left out, no garbage-collector tracking.
+    """Base class of all wire types: field names in camelCase, defaults left out, no tracking by the garbage collector.
 
     The types are *trimmed*: a field that Muster does not read is dropped when decoding. Therefore never write a decoded
     Struct back with PUT; use a patch or server-side apply. `gc=False` is safe because no wire type refers to itself.
@@ -43,7 +43,7 @@ class Resource(Generic[T]):
     namespaced: bool = True
 
     def __post_init__(self) -> None:
-        """Prepare the type when its module is imported; see `prepare`."""
+        """Prepare the kind's Struct when the kind's module is imported (see `prepare`)."""
         Decoder(self.type)
 
     @property

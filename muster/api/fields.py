@@ -1,4 +1,7 @@
-"""Errors in fields, each with the path, the invalid value and the valid values. A validation collects all errors."""
+"""Errors in fields, each with the path of the field, the invalid value and the valid values.
+
+A validation collects all errors of an object.
+"""
 
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -20,13 +23,13 @@ _SHOWN_CHARS = 200
 
 
 def brief(text: str) -> str:
-    """Return a user's text for a message, truncated if it is very long."""
+    """Return a user-supplied text for use in a message, truncated if it is very long."""
     return f"{text[:_SHOWN_CHARS]}…" if len(text) > _SHOWN_CHARS else text
 
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """Error in one rejected field. `message` describes the valid values, as a sentence without a full stop.
+    """Error in one rejected field. `message` describes the field's valid values, as a sentence without a full stop.
 
     Raises ValueError if the message is empty, because the user would not know how to fix the field.
     """
@@ -42,7 +45,7 @@ class FieldError:
 
     @property
     def cause(self) -> str:
-        """The message as kubectl shows it after the field's path."""
+        """The error's message as kubectl shows it after the field's path."""
         if self.reason in {"Required", "Forbidden"}:
             return f"{_PHRASES[self.reason]}: {self.message}"
         shown = brief(msgspec.json.encode(self.value, enc_hook=repr).decode())
@@ -62,7 +65,10 @@ class InvalidFieldError(Exception):
 
 @dataclass(slots=True)
 class Findings:
-    """The result of a validation. With errors the object is rejected; warnings are shown to the user who sent it."""
+    """The result of a validation.
+
+    An object with errors is rejected; warnings are shown to the user who sent the object.
+    """
 
     errors: list[FieldError] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
@@ -78,7 +84,7 @@ class Findings:
         return Findings(list(errors.values()), list(dict.fromkeys(self.warnings)))
 
     def since(self, before: "Findings") -> "Findings":
-        """Return the findings that the old object did not have.
+        """Return the errors and warnings that the old object did not have.
 
         An update is only rejected for errors that it introduces.
         """

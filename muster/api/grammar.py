@@ -4,12 +4,12 @@ from collections.abc import Iterable, Sequence
 
 
 def listed(names: Sequence[str], most: int = 3, more: str = "more") -> str:
-    """Return the first names, and the number of further names: `a, b, c and 5 more`."""
+    """Return the first names of a list, and the number of further names: `a, b, c and 5 more`."""
     return some(names[:most], len(names), more)
 
 
 def some(examples: Sequence[str], count: int, more: str = "more") -> str:
-    """Return some names, and the number of further names: `a, b and 7 more`."""
+    """Return the given example names, and the number of further names: `a, b and 7 more`."""
     return ", ".join(examples) + (f" and {count - len(examples)} {more}" if count > len(examples) else "")
 
 
@@ -44,7 +44,7 @@ def have(count: int) -> str:
 
 
 def and_more(sentence: str, count: int) -> str:
-    """Return the first sentence, followed by the number of other sentences among `count`."""
+    """Return a sentence, followed by the number of further ones if there are several: `… (and 2 more)`."""
     return f"{sentence} (and {count - 1} more)" if count > 1 else sentence
 
 

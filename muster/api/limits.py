@@ -1,7 +1,7 @@
 """Upper bounds for every user-supplied number, in one table.
 
-Admission refuses values over the limit. If admission was bypassed, only the value or the object with the value is
-ignored. docs/admission.md lists the fields to which each limit applies. The text below each limit explains its value.
+Admission rejects values above their limit. If admission was bypassed, Muster ignores only such a value or its object.
+docs/admission.md lists the fields to which each limit applies. The docstring of each limit explains the limit's value.
 """
 
 from typing import Final, NamedTuple
@@ -10,7 +10,7 @@ from muster.api.fields import FieldError
 
 
 class Limit(NamedTuple):
-    """The upper bound of one kind of value. Error messages contain the name of the limit."""
+    """The upper bound of one kind of user-supplied value. Error messages contain the name of the limit."""
 
     name: str
     value: int
@@ -33,121 +33,120 @@ PODS: Final = Limit("pods per gang", 20_000, "pods")
 """A Placement for the maximum number of pods is far smaller than etcd's limit of 1.5 MB, and few clusters run larger
 gangs."""
 SPARES: Final = Limit("spares of a gang", 64, "nodes")
-"""Large runs hold about one spare node per hundred nodes. More spare nodes would not help a gang, and are charged to
-its queue."""
+"""Large runs hold about one spare node per hundred nodes. More spare nodes would not help a gang, and would be charged
+to its queue."""
 RANK: Final = Limit("rank", PODS.value - 1, "highest rank")
 """Ranks count from 0, and there are no more ranks than pods."""
 GPU_DEVICES: Final = Limit("GPUs per node that pods share", 64, "devices")
-"""The limit is four times the number of GPUs in a large server."""
+"""The limit of shared GPUs is four times the number of GPUs in a large server."""
 GPU_MEMORY: Final = Limit("GPU memory", 2**30, "MiB")
-"""The limit of one pebibyte is thousands of times the memory of a GPU, and a thousand times the limit still fits into
-64 bits."""
+"""One pebibyte is thousands of times the memory of a GPU, and a thousand pebibytes still fit into 64 bits."""
 EPOCH: Final = Limit("epoch", 2**31 - 1, "placements")
-"""The field `epoch` has 32 bits, like Kubernetes' counters. The limit suffices for one placement per second for 68
-years."""
+"""The field `epoch` has 32 bits, like Kubernetes' counters. The epoch's limit suffices for one placement per second for
+68 years."""
 DIGITS: Final = Limit("digits", 18, "digits")
-"""Numbers with at most 18 digits always fit into 64 bits. Python's parsing time grows with the square of the number of
+"""Numbers with at most 18 digits always fit into 64 bits. Python's time to parse a number grows with the square of its
 digits."""
 TASKS: Final = Limit("tasks per Job", 128, "tasks")
 """The planner searches nodes for each task separately in every cycle. A task is a kind of pods, not a single pod, so
 Jobs have few tasks."""
 STEPS: Final = Limit("steps per JobFlow", 128, "steps")
-"""Each step of a JobFlow becomes a Job, which has an entry in the status of the JobFlow."""
+"""Each step of a JobFlow becomes a Job, and each Job has an entry in the status of the JobFlow."""
 STEP_NEEDS: Final = Limit("dependencies per JobFlow", 4_096, "targets and task phases")
-"""The controller checks each dependency in every pass. With this limit, each of the 128 steps may wait for 32
+"""The controller checks each dependency of a JobFlow in every pass. The limit allows each of 128 steps to wait for 32
 others."""
 TEMPLATE_JOBS: Final = Limit("Jobs listed by a JobTemplate", 1_000, "Jobs")
-"""The list in the status is only for people, and the controller writes the complete list again for each additional
+"""No program reads a JobTemplate's list of Jobs, and the controller writes the whole list again for each additional
 Job."""
 RESOURCES: Final = Limit("resource names per pod", 64, "resource names")
 """Nodes offer about ten resources. The planner checks every node for each resource name that a pod requests."""
 TOPOLOGY_CONSTRAINTS: Final = Limit("topology constraints per pod set", 64, "different constraints")
-"""The planner searches domains for each different constraint separately. All ReplicatedJobs of a JobSet are in one pod
-set, and each may have its own constraint."""
+"""The planner searches domains separately for each different topology constraint. All ReplicatedJobs of a JobSet are in
+one pod set, and each may have its own constraint."""
 SUB_GROUPS: Final = Limit("sub-groups by labels", 1_024, "sub-groups")
-"""The planner searches a domain for each sub-group. Partitions of a Job's task are not counted, because all of them
-have the same size."""
+"""The planner searches a domain for each sub-group. Partitions of a Job's task do not count as sub-groups here, because
+all of them have the same size."""
 TEMPLATE_BYTES: Final = Limit("bytes of a template for planning", 65_536, "bytes")
 """The labels, annotations, selectors, affinity and requests of a usual pod have one or two thousand bytes."""
 SUB_GROUP_CHECKS: Final = Limit("checks of pods for sub-groups", 200_000, "checks")
 """To find its sub-group, a pod is checked against each condition and label key of every policy that may apply to it."""
 TERMS: Final = Limit("affinity terms per pod", 64, "terms")
-"""Each affinity term is compared with pods of all other shapes. A usual pod has one to three terms."""
+"""Each affinity term is compared with pods of all other shapes. A usual pod has one to three affinity terms."""
 CONDITIONS: Final = Limit("conditions of affinity terms", 256, "conditions")
 """Each condition in an affinity term may be checked for every pod with which the term is compared."""
 NODE_CONDITIONS: Final = Limit("conditions about nodes per pod", 256, "conditions on labels or fields of nodes")
-"""Each condition is evaluated on all nodes for each shape of waiting pods. A usual pod has one to five conditions."""
+"""Each condition of a pod about nodes is evaluated on all nodes, for each shape of waiting pods. A usual pod has one to
+five conditions about nodes."""
 TOLERATIONS: Final = Limit("tolerations per pod", 64, "tolerations")
 """Tolerations are compared with the taints of all nodes for each shape of waiting pods. A usual pod has two to ten
 tolerations."""
 OWN_QUERIES: Final = Limit("terms of a namespace about its own pods", 1_024, "different terms")
-"""Each pod of the namespace is compared with these affinity terms, and the record of the pod lists the matching
-terms."""
+"""Each pod is compared with the affinity terms of its namespace, and the record of the pod lists the matching terms."""
 WIDE_QUERIES: Final = Limit("terms of a namespace about pods of others", 256, "different terms")
 """Each pod of the cluster is compared with the affinity terms that apply to other namespaces."""
 TOPOLOGY_KEYS: Final = Limit("topology keys of an anti-affinity", 8, "different keys")
-"""Maximum number of topology keys that equal anti-affinity terms of a namespace may have in total. Networks have four
-or five levels, and pods are counted for each level on every node."""
+"""Maximum total number of topology keys in anti-affinity terms of a namespace that are otherwise equal. Networks have
+four or five levels, each with a topology key, and pods are counted per key on every node."""
 POLICIES: Final = Limit("policies", 128, "policies")
-"""The limit is higher than the number of events to which a policy can react, and programs use only a few meaningful
-exit codes."""
+"""Policies can react to far fewer kinds of events, and programs use only a few meaningful exit codes."""
 VOLUMES: Final = Limit("volumes per Job", 128, "volumes")
 """Every pod of a Job mounts all volumes of the Job."""
 PROCESSES: Final = Limit("processes per node", 4_096, "processes")
-"""The limit is higher than the number of hardware threads of any machine."""
+"""No machine has more than 4,096 hardware threads."""
 RETRIES: Final = Limit("retries", 1_000_000, "restarts")
-"""The limit suffices for one restart per minute for two years."""
+"""One million restarts are one restart per minute for two years."""
 SECONDS: Final = Limit("seconds", 315_360_000, "seconds")
-"""The limit is ten years, so that a date plus the limit stays within the calendar."""
+"""The limit of durations is ten years, so that a date plus such a duration stays within the calendar."""
 NOTICE: Final = Limit("eviction notice", 3_600, "seconds")
-"""Other gangs may have to wait for the capacity of the notified gang until its notice ends. Saving a checkpoint of a
-large run takes only minutes."""
+"""Other gangs may have to wait for the capacity of a notified gang until the eviction notice ends. Saving a checkpoint
+of a large run takes only minutes."""
 CHECKPOINT_CHARS: Final = Limit("characters of a checkpoint", 128, "characters")
-"""The annotation contains a step number and a time, about forty characters together."""
+"""The annotation with a checkpoint contains a step number and a time, about forty characters together."""
 RESTARTS: Final = Limit("restart budget", 100, "restarts")
-"""Each restart is recorded in the status of the Job."""
+"""Each restart that uses the restart budget is recorded in the status of the Job."""
 MEMBERS: Final = Limit("members per HyperNode", 10_000, "members")
-"""An object with the maximum number of node names just fits into etcd. One pattern or label selector can replace many
+"""A HyperNode that lists 10,000 node names just fits into etcd. One pattern or label selector can replace many node
 names."""
 PATTERNS: Final = Limit("patterns per HyperNode", 64, "patterns")
-"""Every pattern is compared with the name of every node. Several patterns can be joined into one."""
+"""Every pattern of a HyperNode is compared with the name of every node. Several patterns can be joined into one."""
 ALL_PATTERNS: Final = Limit("patterns of all HyperNodes", 4_096, "different patterns")
-"""Comparing 100,000 names with the maximum number of patterns takes a few seconds."""
+"""Comparing 100,000 node names with 4,096 patterns takes a few seconds."""
 PATTERN_CHARS: Final = Limit("characters of a pattern", 512, "characters")
-"""Names of nodes have at most 253 characters."""
+"""A pattern must match names of nodes, which have at most 253 characters."""
 PATTERN_STEPS: Final = Limit("steps of a pattern", 1_000, "steps of its program in RE2")
-"""The time to match a name is at most proportional to the length of the name times the number of steps. Usual patterns
-have 10 to 100 steps."""
+"""The time to match a name is at most proportional to the length of the name times the number of the pattern's steps.
+Usual patterns have 10 to 100 steps."""
 SELECTOR_TERMS: Final = Limit("conditions of a label selector", 64, "conditions")
-"""Each condition is compared with the labels of every node that may match."""
+"""Each condition of a HyperNode's label selector is compared with the labels of every node that may match."""
 TIERS: Final = Limit("tiers", 16, "tiers")
-"""No network has more levels than the limit, and Kueue's topologies have the same maximum. The planner stores one
-number per node for each level."""
+"""No network has more than 16 levels, and Kueue's topologies have the same maximum. The planner stores one number per
+node for each level."""
 PLACES: Final = Limit("HyperNodes of a node", 64, "HyperNodes")
-"""A node is usually in one HyperNode per tier. The limit saves memory if patterns match too many nodes."""
+"""A node is usually in one HyperNode per tier. The limit of HyperNodes per node saves memory if patterns match too many
+nodes."""
 LIMIT_WINDOWS: Final = Limit("time windows of a queue", 32, "windows")
-"""Each window is checked in every cycle. A separate window for each day and each night of a week makes fourteen."""
+"""Each time window is checked in every cycle. Separate windows for each day and each night of a week are fourteen."""
 DEVICE_KINDS: Final = Limit("kinds of devices", 256, "kinds")
-"""Each kind of device is a row of the planner's matrices, which have a column per node. Clusters have a few dozen
-kinds."""
+"""Each kind of device is a row of the planner's matrices, which have a column per node. Clusters have a few dozen kinds
+of devices."""
 OBJECT_BYTES: Final = Limit("bytes of an object in memory", 2 * 2**20, "bytes")
-"""The API server accepts objects of up to 1.5 MiB, which are within the limit if they are stored as text. Usual objects
-of kinds that are not stored as text use a hundredth of the limit."""
+"""The API server accepts objects of up to 1.5 MiB, which use less than 2 MiB of memory if they are stored as text. An
+object that is not stored as text usually needs a hundredth of this memory."""
 NAMESPACE_BYTES: Final = Limit("bytes of a kind in a namespace", 64 * 2**20, "bytes")
-"""The limit suffices for ten thousand usual Jobs, and is an eighth of a process's memory."""
+"""64 MiB suffice for ten thousand usual Jobs, and are an eighth of a process's memory."""
 METADATA_BYTES: Final = Limit("bytes of labels of an object", 65_536, "bytes")
-"""The limit suffices for a thousand labels (real objects have a few dozen), and also applies to owner references, to
+"""64 KiB suffice for a thousand labels; real objects have a few dozen. The limit also applies to owner references, to
 finalizers, and to annotations of pods."""
 DEMAND_BYTES: Final = Limit("bytes of one demand of a pod", 32_768, "bytes")
-"""The limit suffices for hundreds of volumes or tolerations; real pods have a few dozen."""
+"""32 KiB suffice for hundreds of volumes or tolerations; real pods have a few dozen."""
 GANG_BYTES: Final = Limit("bytes of a PodGroup's spec", 65_536, "bytes")
-"""The limit suffices for hundreds of tasks or sub-groups, which an event loop processes in about 2 ms, and also applies
-to the status."""
+"""64 KiB suffice for hundreds of tasks or sub-groups, which an event loop processes in about 2 ms. The limit also
+applies to a PodGroup's status."""
 CONTAINERS: Final = Limit("containers per pod", 256, "containers")
-"""Real pods have far fewer containers. Each container is read when the pod's requests are computed."""
+"""Real pods have far fewer than 256 containers. Each container is read when the pod's requests are computed."""
 CONTAINER_AMOUNTS: Final = Limit("amounts and ports of a pod's containers", 2_048, "amounts and ports")
-"""Each quantity and port is read when the pod's requests are computed. A usual container has three or four quantities
-and ports."""
+"""Each quantity and port of a container is read when the pod's requests are computed. A usual container has three or
+four quantities and ports."""
 LIMITS: Final = tuple(each for each in list(globals().values()) if isinstance(each, Limit))
 """All limits of this module, in the order of their definition."""
 
@@ -155,14 +154,14 @@ LIMITS: Final = tuple(each for each in list(globals().values()) if isinstance(ea
 class LimitError(ValueError):
     """Raised if an object cannot be evaluated because a value exceeds a limit.
 
-    The message is for the object's owner.
+    The error's message is for the object's owner.
     """
 
 
 def whole_number(text: str | None, most: int | None = None) -> int | None:
     """Return the whole number in a label or annotation: at most `most`, with at most as many digits as `DIGITS` allows.
 
-    Returns None for any other text. Python itself refuses to parse numbers with very many digits.
+    Returns None for a text that is no such number. Python itself refuses to parse numbers with very many digits.
     """
     if not text or len(text) > DIGITS.value or not (text.isascii() and text.isdecimal()):
         return None

@@ -1,7 +1,7 @@
 """Merge patches (RFC 7386) from the difference between two objects.
 
-A minimal patch does not overwrite fields that other clients have written; an empty patch need not be sent. The
-functions are pure: they compute patches, which other code sends.
+A patch with only the changed fields does not overwrite fields that other clients have written. An empty patch need not
+be sent. The functions are pure: they only compute patches, and other code sends them.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from msgspec import to_builtins
 
 
 def difference(old: Any, new: Any) -> dict[str, Any]:
-    """Return the JSON merge patch from one Struct or mapping to the other; empty if they are equal.
+    """Return the JSON merge patch that changes one Struct or mapping into another; empty if both are equal.
 
     Keys that are missing in `new` are removed (null), and so are fields that a Struct omits because they have their
     default again. Lists are replaced as a whole, because merge patches cannot change parts of them.

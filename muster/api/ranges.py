@@ -1,4 +1,4 @@
-"""Numbers in texts: ranges, `0-2,5`, as Kubernetes writes the indexes of a Job; and the order of numbered names."""
+"""Number ranges in texts, such as `0-2,5`, as Kubernetes writes a Job's indexes, and the order of numbered names."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -19,7 +19,7 @@ def ranges(text: str) -> Iterator[tuple[int, int]]:
 
 
 def numbers(text: str, below: int) -> Iterator[int]:
-    """Yield each number below `below` in ascending ranges once, so that no text yields too many numbers."""
+    """Yield each number below `below` in ascending ranges, but only once, so that no text yields too many numbers."""
     following = 0
     for low, high in ranges(text):
         yield from range(max(low, following), min(high + 1, below))
@@ -27,7 +27,7 @@ def numbers(text: str, below: int) -> Iterator[int]:
 
 
 def as_ranges(found: Iterable[int]) -> str:
-    """Return these numbers as the text of their ranges."""
+    """Return a text of ranges that contains these numbers."""
     runs = (
         [number for _, number in run] for _, run in groupby(enumerate(sorted(found)), lambda pair: pair[1] - pair[0])
     )

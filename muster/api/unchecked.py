@@ -1,6 +1,6 @@
 """Access to unvalidated JSON: a value of the wrong type counts as missing.
 
-The API server later refuses values of a wrong type, and names every wrong field.
+The API server later rejects values of a wrong type, and names every wrong field.
 """
 
 from collections.abc import Collection

@@ -31,7 +31,10 @@ _STRUCTURE: Final = frozenset({"description", "properties", "items", "additional
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Definition:
-    """One kind, without its schema. `about` is the first paragraph of its section in docs/api.md."""
+    """The properties of one kind, without its schema.
+
+    `about` is the first paragraph of the kind's section in docs/api.md.
+    """
 
     resource: Resource[Any]
     short_names: Sequence[str] = ()
@@ -64,11 +67,11 @@ _KINDS: Final = (
 _TEXTS: Final = _read_overlay("kinds.yaml")
 DEFINITIONS: Final = tuple(Definition(resource=each, **_TEXTS[each.kind]) for each in _KINDS)
 OVERLAYS: Final[dict[str, Schema]] = _read_overlay("overlays.yaml")
-"""Overlays of the schemas of Structs, by name: server-side defaults, required fields, rules in CEL, list keys."""
+"""Maps a Struct's name to the overlay of its schema: server-side defaults, required fields, rules in CEL, list keys."""
 
 
 def kind_schemas(embedded: Mapping[str, Schema]) -> dict[str, Schema]:
-    """Return the structural schema of each of Muster's kinds, by kind."""
+    """Return the structural schemas of Muster's kinds, keyed by kind."""
     types = tuple(definition.resource.type for definition in DEFINITIONS)
     schemas = definitions_of(types, OVERLAYS, embedded)
     for schema in schemas.values():
@@ -77,7 +80,7 @@ def kind_schemas(embedded: Mapping[str, Schema]) -> dict[str, Schema]:
 
 
 def manifests(core: Mapping[str, Any]) -> dict[str, str]:
-    """Return the CRD files (charts/muster/files/crds), as texts by name."""
+    """Return the texts of the CRD files (charts/muster/files/crds), keyed by file name."""
     schemas = kind_schemas(embedded_schemas(core))
     return {
         f"{definition.resource.full_name}.yaml": HEADER
@@ -121,7 +124,7 @@ def custom_resource(definition: Definition, schema: Schema) -> dict[str, Any]:
 
 
 def to_yaml(value: Any) -> str:
-    """Return YAML without aliases and folded lines, with sorted keys, so that it is the same on every machine."""
+    """Return YAML with sorted keys, without aliases or folded lines, so that the text is equal on every machine."""
     return yaml.dump(value, Dumper=_Plain, sort_keys=True, width=10_000, allow_unicode=True)
 
 
@@ -181,7 +184,7 @@ def _table(schema: Schema) -> str:
 
 
 def _rows(prefix: str, schema: Schema, shown: dict[str, str]) -> Iterator[str]:
-    """Yield one row per field.
+    """Yield one row of the table in docs/api.md for each field.
 
     `shown` maps an object type to the only place where its fields are listed.
     """
@@ -237,7 +240,7 @@ def _cell(text: str) -> str:
 
 
 def as_lines(definition: JSON) -> list[str]:
-    """Return a definition as sorted lines; each has the last part of a path, indented, and its properties as JSON.
+    """Return a definition as sorted lines; each line has the last part of a path, indented, and its properties as JSON.
 
     New definitions are compared with those of the last release (charts/released), because definitions may only gain
     fields.
@@ -247,7 +250,7 @@ def as_lines(definition: JSON) -> list[str]:
 
 
 def facts_of(definition: JSON) -> dict[str, JSON]:
-    """Return the properties of the definition, of its versions and of their fields, by path."""
+    """Return the properties of the definition, of its versions and of their fields, keyed by path."""
     spec = definition["spec"]
     names = {name: spec["names"][name] for name in ("kind", "plural", "singular")}
     found: dict[str, JSON] = {"definition": {"group": spec["group"], "scope": spec["scope"], "names": names}}
@@ -259,7 +262,7 @@ def facts_of(definition: JSON) -> dict[str, JSON]:
 
 
 def _fields(node: Mapping[str, Any], path: str) -> Iterator[tuple[str, JSON]]:
-    """Yield every node below a path, and the path itself."""
+    """Yield every schema node below a path, with the node's own path."""
     yield path, {name: value for name, value in node.items() if name not in _STRUCTURE}
     for name, each in node.get("properties", {}).items():
         yield from _fields(each, f"{path}.{name}")

@@ -1,4 +1,4 @@
-"""The comparison of two versions of a CRD: new fields, and the ways in which the later version accepts less."""
+"""The comparison of two versions of a CRD: new fields, and ways in which the new version accepts fewer objects."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -30,11 +30,11 @@ _NARROWER: Final[dict[str, Callable[[Any, Any], bool]]] = {
     "format": lambda old, new: new is not None and (old, new) not in _WIDER,
     "subresources": lambda old, new: not set(old) <= set(new),
 }  # fmt: skip
-"""Maps the name of a property to a function that returns True if its new value, or its absence, accepts less."""
+"""Maps a property's name to a function that returns True if the new value, or no value, accepts fewer objects."""
 
 
 def taken_back(before: Mapping[str, JSON], now: Mapping[str, JSON]) -> Iterator[str]:
-    """Yield the ways in which a definition (as returned by `facts_of`) accepts less than before, as sentences."""
+    """Yield a sentence for each way in which a CRD (as returned by `facts_of`) accepts fewer objects than before."""
     for path, old in before.items():
         if path in now:
             free, new = _may_go(path, now), now[path]
@@ -52,7 +52,7 @@ def added(before: Mapping[str, JSON], now: Mapping[str, JSON]) -> list[str]:
 
 
 def _may_go(path: str, facts: Mapping[str, JSON]) -> set[str]:
-    """Return properties that elements of a list may lose: defaults, which readers apply, and keys of atomic lists."""
+    """Return properties that may be dropped within lists: defaults, which readers apply, and keys of atomic lists."""
     lists = [path[: place.start()] for place in finditer(r"\.\[\]", path)]
     atomic = any(facts[each].get("x-kubernetes-list-type", "atomic") == "atomic" for each in lists)
     keys = {"x-kubernetes-list-map-keys", "x-kubernetes-list-type"} if atomic else set()
@@ -60,7 +60,7 @@ def _may_go(path: str, facts: Mapping[str, JSON]) -> set[str]:
 
 
 def _narrowed(before: JSON, now: JSON) -> Iterator[str]:
-    """Yield the ways in which a node accepts less than before."""
+    """Yield the ways in which a part of a schema accepts fewer objects than before."""
     for name in sorted(before.keys() | now.keys()):
         old, new = before.get(name), now.get(name)
         if old == new:

@@ -1,7 +1,8 @@
-"""The API server's own schemas of Job and pod templates and their parts, adapted for CRDs.
+"""The API server's own schemas of Job templates, pod templates and their parts, adapted for CRDs.
 
 core.json contains the part of `GET /openapi/v3/apis/batch/v1` that Muster needs, one definition per line, with
-references; `python -m musterctl.generate --openapi-from …` updates it. A test compares it with the tests' API server.
+references; `python -m musterctl.generate --openapi-from …` updates it. A test compares core.json with the API server of
+the tests.
 """
 
 import json
@@ -29,9 +30,9 @@ _CORE = (
 ROOTS = {"JobTemplateSpec": "io.k8s.api.batch.v1.JobTemplateSpec"} | {
     name: f"io.k8s.api.core.v1.{name}" for name in _CORE
 }
-"""Maps a schema that wire types name by `x-muster-schema` to its name in the API server."""
+"""Maps a schema name in the wire types (`x-muster-schema`) to the schema's name in the API server."""
 PLAIN: dict[str, Schema] = {"IntOrString": INT_OR_STRING}
-"""Maps the name of a schema without a definition to the schema."""
+"""Maps the name of a schema that the API server does not define to the schema."""
 _STRINGS: Schema = {"type": "object", "additionalProperties": {"type": "string"}}
 _REPLACED: dict[str, Schema] = {
     "io.k8s.apimachinery.pkg.api.resource.Quantity": QUANTITY,
@@ -56,7 +57,7 @@ _ZEROS: dict[str, Any] = {"string": "", "integer": 0, "boolean": False}
 
 
 def reduced(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the part of an OpenAPI v3 document of batch/v1 (including core/v1) that core.json contains."""
+    """Extract the part that core.json contains from an OpenAPI v3 document of batch/v1 (including core/v1)."""
     source = document["components"]["schemas"]
     found: dict[str, Schema] = {}
     waiting = list(ROOTS.values())
@@ -76,18 +77,18 @@ def core_text(core: Mapping[str, Any]) -> str:
 
 
 def embedded_schemas(core: Mapping[str, Any]) -> dict[str, Schema]:
-    """Return the complete structural schema of each root, by the name that wire types use."""
+    """Return the complete structural schema of each root, keyed by the name that wire types use."""
     return PLAIN | {short: _inlined({"$ref": name}, core["schemas"]) for short, name in ROOTS.items()}
 
 
 def committed_core() -> dict[str, Any]:
-    """Return the committed schemas, so that `make generate` needs no cluster."""
+    """Return the schemas in core.json, which is committed so that `make generate` needs no cluster."""
     core: dict[str, Any] = json.loads(CORE_FILE.read_text(encoding="utf-8"))
     return core
 
 
 def _reference(node: Mapping[str, Any]) -> str | None:
-    """Return the name of the definition that a node refers to, by `$ref` or a single `allOf` entry with a default."""
+    """Return the definition's name to which a schema refers by `$ref`, or by a single `allOf` entry with a default."""
     target = node.get("$ref") or next((part["$ref"] for part in node.get("allOf", []) if "$ref" in part), None)
     return str(target).removeprefix("#/components/schemas/") if target else None
 

@@ -2,8 +2,8 @@
 
 A structural schema has no `$ref` and no `null` (an optional field is left out), every node has a type, and unknown
 fields are dropped unless the schema preserves them. Defaults that equal the type's zero value are left out, so that
-objects stay as their authors wrote them. If the API server should set a zero value as the default, the overlay of the
-type contains this default.
+objects stay as their authors wrote them. If the API server should set a zero value as a default, the type's overlay
+contains this default.
 """
 
 import ast
@@ -20,13 +20,14 @@ _INT32_MAX = 2**31 - 1
 INT_OR_STRING: Schema = {"anyOf": [{"type": "integer"}, {"type": "string"}], "x-kubernetes-int-or-string": True}
 _NUMBER = r"([0-9]+(\.[0-9]*)?|\.[0-9]+)"
 QUANTITY: Schema = {**INT_OR_STRING, "pattern": rf"^[-+]?{_NUMBER}([KMGTPE]i|[numkMGTPE]|[eE][-+]?{_NUMBER})?$"}
-"""A resource quantity. As everywhere in CRDs, a fraction must be written as a string (`"0.5"`) or in milli (`500m`)."""
+"""A resource quantity. As everywhere in CRDs, a fraction must be written as a string (`"0.5"`) or in thousandths
+(`500m`)."""
 
 
 def definitions_of(
     types: tuple[type[msgspec.Struct], ...], overlays: Mapping[str, Schema], embedded: Mapping[str, Schema]
 ) -> dict[str, Schema]:
-    """Return the structural schema of each of the types, by class name.
+    """Return the structural schema of each of the types, keyed by class name.
 
     `overlays` are merged into the schema of the Struct with their name; a ValueError lists overlays without a Struct.
     `embedded` contains the schemas that fields name by `x-muster-schema`.
@@ -42,7 +43,7 @@ def definitions_of(
 
 
 def field_descriptions(struct: type[msgspec.Struct]) -> dict[str, str]:
-    """Return the docstring of each field in the class body, by wire name."""
+    """Return the docstrings of the fields in a class body, keyed by wire name."""
     wire_names = dict(zip(struct.__struct_fields__, struct.__struct_encode_fields__, strict=True))
     body = ast.parse(dedent(inspect.getsource(struct))).body[0]
     if not isinstance(body, ast.ClassDef):  # pragma: no cover - inspect gives the class statement
@@ -71,9 +72,9 @@ def with_parts(schema: Mapping[str, Any], change: Callable[[Any], Schema]) -> Sc
 def without_defaults_in_lists(schema: Schema, *, inside: bool = False, atomic: bool = False) -> Schema:
     """Return the schema without the defaults of fields in lists; list keys keep their defaults outside `atomic` lists.
 
-    An atomic list is compared as a whole. With defaults filled in, the list would differ from the manifest, so
-    server-side apply by a second manager would conflict. `kubectl apply` compares all lists in this way, and would
-    never report "unchanged". Readers of the objects apply these defaults.
+    The API server compares an atomic list as a whole. An atomic list with defaults would differ from the manifest, so
+    server-side apply by a second manager would conflict. `kubectl apply` compares all lists as a whole, and would never
+    report "unchanged". Programs that read the objects apply these defaults.
     """
     whole = "items" in schema and schema.get("x-kubernetes-list-type", "atomic") == "atomic"
     deeper = {"inside": inside or "items" in schema, "atomic": atomic or whole}
@@ -100,7 +101,7 @@ def merged(schema: Schema, overlay: Mapping[str, Any]) -> Schema:
 
 
 def _structs(types: tuple[type[msgspec.Struct], ...]) -> list[type[msgspec.Struct]]:
-    """Return the Structs that these types contain, including themselves."""
+    """Return these types and all Structs that they contain."""
     found: dict[type[msgspec.Struct], None] = {}
     waiting: list[msgspec.inspect.Type] = list(msgspec.inspect.multi_type_info(types))
     while waiting:
@@ -121,7 +122,7 @@ def _structs(types: tuple[type[msgspec.Struct], ...]) -> list[type[msgspec.Struc
 
 
 class _Converter:
-    """Converter of one set of definitions, which stores the arguments that every step of the recursion needs."""
+    """Converter of one set of definitions; its fields are the arguments that every step of the recursion needs."""
 
     def __init__(
         self, components: Mapping[str, Schema], overlays: Mapping[str, Schema], embedded: Mapping[str, Schema]
@@ -131,7 +132,7 @@ class _Converter:
         self._embedded = embedded
 
     def named(self, name: str) -> Schema:
-        """Return the definition of this name."""
+        """Return the definition with this name."""
         return merged(self._converted(self._components[name]), self._overlays.get(name, {}))
 
     def _converted(self, node: Schema) -> Schema:

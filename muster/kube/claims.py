@@ -1,4 +1,4 @@
-"""Device claims of pods: the requests in them, read from the API server on demand."""
+"""Requests in the device claims of pods, which are read from the API server on demand."""
 
 from muster.api.kubernetes.core import PodResourceClaim
 from muster.api.kubernetes.devices import CLAIM_TEMPLATES, RESOURCE_CLAIMS, DeviceClaim
@@ -9,7 +9,7 @@ from muster.kube.errors import NotFound
 def read_claim(
     client: Client, namespace: str, entry: PodResourceClaim, *, timeout_s: float | None = None
 ) -> DeviceClaim | None:
-    """Return the requests of an entry of `resourceClaims`; None if the object or the API does not exist."""
+    """Return the requests of an entry of `resourceClaims`; None if the claim, its template or the API is missing."""
     try:
         if entry.resource_claim_template_name:
             name = entry.resource_claim_template_name

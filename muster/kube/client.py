@@ -18,7 +18,7 @@ R = TypeVar("R")
 
 
 class LoopIterator(Iterator[R], Generic[R]):
-    """Iterator for a thread over a watch or an asynchronous generator, which runs on the event loop."""
+    """Iterator with which a thread reads a watch or an asynchronous generator that runs on the event loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, source: Any, where: str) -> None:
         self._loop = loop
@@ -45,7 +45,7 @@ class LoopIterator(Iterator[R], Generic[R]):
 def _blocking(
     call: Callable[Concatenate[LoopClient, P], Coroutine[Any, Any, R]],
 ) -> Callable[Concatenate["Client", P], R]:
-    """Return a blocking version of a call, for threads."""
+    """Return a version of a call that blocks the calling thread until the result is there."""
 
     @wraps(call)
     def blocking(self: "Client", /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -57,7 +57,7 @@ def _blocking(
 def _stepwise(
     call: Callable[Concatenate[LoopClient, P], AsyncGenerator[R]],
 ) -> Callable[Concatenate["Client", P], LoopIterator[R]]:
-    """Return a call for threads, which iterate over its items; the request is sent with the first item."""
+    """Return a version of a call whose items a thread iterates over; the first item causes the request."""
 
     @wraps(call)
     def stepwise(self: "Client", /, *args: P.args, **kwargs: P.kwargs) -> LoopIterator[R]:
@@ -70,7 +70,7 @@ def _stepwise(
 def _opening(
     call: Callable[Concatenate[LoopClient, P], Coroutine[Any, Any, Watch[R]]],
 ) -> Callable[Concatenate["Client", P], LoopIterator[tuple[str, R]]]:
-    """Return a call for threads, which iterate over its events; the stream is open when the call returns."""
+    """Return a version of a call whose events a thread iterates over; the stream is open when the call returns."""
     opened = _blocking(call)
 
     @wraps(call)
@@ -81,12 +81,12 @@ def _opening(
 
 
 class Client:
-    """Every call of `LoopClient` under the same name, for threads, which wait while `loop` executes the call.
+    """Client for threads, with the methods of `LoopClient`; a thread waits while `loop` executes its call.
 
     Without a `loop`, the client uses an event loop that all clients of the process share, in a separate thread. A
-    client may be created before the process forks. A call on the event loop's own thread would deadlock, so it raises a
-    RuntimeError. `on_warning` is called on the loop's thread. For the other options see
-    `muster.kube.config.ClientOptions`.
+    client may be created before the process forks. A call on the event loop's own thread raises a RuntimeError, because
+    the call would deadlock. `on_warning` is called on the loop's thread. `muster.kube.config.ClientOptions` describes
+    the other options.
     """
 
     get = _blocking(LoopClient.get)
@@ -113,22 +113,25 @@ class Client:
         self._make = partial(LoopClient, config, **options)
         self._given = loop
         self._made: dict[asyncio.AbstractEventLoop, LoopClient] = {}
-        """Maps an event loop to its client. After a fork, loops that this process does not run belong to the parent
-        process."""
+        """Maps an event loop to its client. After a fork, the mapping also contains loops of the parent process, which
+        the child does not run."""
 
     @classmethod
     def load(cls, kubeconfig: Path | str | None = None, **options: Unpack[ClientOptions]) -> "Client":
-        """Return a client for this kubeconfig; "" means in-cluster, None in-cluster or else the user's default."""
+        """Return a client for this kubeconfig.
+
+        "" stands for the pod's service account, None for that or the default kubeconfig.
+        """
         return cls(load_config(kubeconfig), **options)
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
-        """The event loop that executes the calls."""
+        """The event loop that executes the client's calls."""
         return self._given or background_loop()
 
     @property
     def on_loop(self) -> LoopClient:
-        """The asynchronous client with the same connections, for code that runs on `loop` itself."""
+        """The asynchronous client that uses the same connections, for code that runs on `loop` itself."""
         loop = self.loop
         return self._made.get(loop) or self._made.setdefault(loop, self._make())
 

@@ -1,4 +1,4 @@
-"""Conversion between JSON and wire types: decoders, lists that tolerate unreadable objects, and plain data."""
+"""Conversion between JSON and wire types: decoders, lists that skip undecodable objects, and objects as plain data."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -24,19 +24,18 @@ UNDECODABLE = Counter(
     ["resource"],
 )
 UNREADABLE = (msgspec.DecodeError, RecursionError)
-"""Errors of msgspec for a text that does not match its type, or is nested about a thousand levels deep."""
+"""Errors that msgspec raises for a text that does not match its type, or is nested about a thousand levels deep."""
 _MOST_REPORTED = 10_000
 _BETWEEN = rb'[^"{}\[\]]{0,65536}+'
 _BODY = rb'[^"\\]{0,65536}+(?:\\.[^"\\]{0,64}+){0,2048}+(?:(")(\s{0,64}+:)?' + _BETWEEN + rb")?+"
-"""Pattern of a string up to its end, with the colon if it is a key. A match has a maximum length, because matching
-holds the GIL."""
+"""Pattern of a JSON string up to its end, with the colon if the string is a key. A match has a maximum length, because
+matching holds the GIL."""
 _TOKEN = re.compile(rb'"' + _BODY + rb"|[{}\[\]]" + _BETWEEN + rb"|" + _BETWEEN, re.DOTALL)
 _REST = re.compile(_BODY, re.DOTALL)
 _QUOTE = ord(b'"')
 _MOST_BYTES = 65_536
 _MOST_TOKENS = 2_000
-"""Maximum number of tokens that are searched for the name of an object. The search takes at most about two
-milliseconds."""
+"""Maximum number of JSON tokens to search for the name of an object, in at most about two milliseconds."""
 
 
 class Identity(NamedTuple):
@@ -54,14 +53,11 @@ class Identity(NamedTuple):
 
 _decoders: dict[type, msgspec.json.Decoder[Any]] = {}
 _reported: set[tuple[str, Identity]] = set()
-"""Kinds and object versions that were left out and have been reported, so that each is reported only once."""
+"""Object versions that were left out and have been reported, with their kinds, so that each is reported only once."""
 
 
 class _Name(msgspec.Struct, rename="camel", gc=False):
-    """The metadata that identify an object.
-
-    All other data are skipped, at about two milliseconds per megabyte.
-    """
+    """The metadata that identify an object. Decoding skips all other data, in about two milliseconds per megabyte."""
 
     namespace: str = ""
     name: str = ""
@@ -92,8 +88,8 @@ class ListPage(Generic[T]):
     """A list from the API server, or one page of a list: the metadata and the objects.
 
     Objects are decoded lazily. If the caller processes each object before it decodes the next one, the CPU's caches are
-    reused, and 50,000 pods take a third less time. An undecodable object is left out; after the iteration, `left_out`
-    contains the keys of these objects.
+    reused: 50,000 pods then take a third less time. Undecodable objects are left out; after the iteration, `left_out`
+    contains their keys.
     """
 
     def __init__(
@@ -119,7 +115,7 @@ class ListPage(Generic[T]):
     def cut(cls, res: Resource[T], body: bytes) -> "ListPage[T]":
         """Parse a response whose objects may be nested to any depth.
 
-        The method is too slow for an event loop: it takes 0.3 s per megabyte.
+        At 0.3 s per megabyte, the method is too slow for an event loop.
         """
         outer = dict(parts(body))
         metadata = decoder(ListMeta).decode(outer.get(b"metadata", b""))
@@ -147,10 +143,10 @@ def parts(data: bytes, most_tokens: int | None = None) -> Iterator[tuple[bytes, 
     """Split JSON into the (key, value) pairs of its outermost object, or the values of an array with empty keys.
 
     The decoder raises RecursionError for values that are nested a thousand levels deep, even in skipped fields.
-    Counting brackets, as this function does, is slower, but finds the object that is too deep, and its name.
+    Counting brackets, as this function does, is slower, but finds the object that is nested too deeply, and its name.
 
-    Strings, objects and arrays are yielded; numbers, booleans and null are skipped. If the text ends within a value, or
-    `most_tokens` is reached, the beginning of this value is yielded last.
+    The function yields strings, objects and arrays, and skips numbers, booleans and null. If the text ends within a
+    value, or if a value exceeds `most_tokens`, the beginning of this value is yielded last.
     """
     depth, begin, key = 0, 0, b""
     for start, end, is_key in islice(_tokens(data), most_tokens):
@@ -191,15 +187,15 @@ def _tokens(data: bytes) -> Iterator[tuple[int, int, bool]]:
 
 
 def part(data: bytes, key: bytes) -> bytes:
-    """Return the value (or its beginning) of this key near the start of an object; empty if not found."""
+    """Return this key's value, or the beginning of it, near the start of an object; empty if the key is not found."""
     return next((value for found, value in parts(data[:_MOST_BYTES], _MOST_TOKENS) if found == key), b"")
 
 
 def identity(data: bytes | memoryview, error: Exception | None = None) -> Identity:
     """Return the identity of an object that could not be decoded.
 
-    If the object is nested too deeply or truncated, it is only identified by a name near its beginning, because a
-    longer search would block event loops.
+    An overly nested or truncated object is identified only by a name near its beginning, because a longer search would
+    block event loops.
     """
     if not isinstance(error, RecursionError):
         with suppress(*UNREADABLE):
@@ -210,7 +206,7 @@ def identity(data: bytes | memoryview, error: Exception | None = None) -> Identi
 
 
 def text(value: bytes) -> str:
-    """Return the value of a JSON string; empty for any other value."""
+    """Return the value of a JSON string; "" for any other JSON value."""
     try:
         return msgspec.json.decode(value, type=str)
     except UNREADABLE:
@@ -218,7 +214,7 @@ def text(value: bytes) -> str:
 
 
 def leave_out(res: Resource[Any], which: Identity, error: Exception | str) -> str:
-    """Log and count, once, that a version of an object is left out for this reason; return the object's key."""
+    """Log and count that a version of an object is left out for this reason, but only once; return the object's key."""
     if not which.name or (res.plural, which) not in _reported:
         if len(_reported) >= _MOST_REPORTED:
             _reported.clear()
@@ -231,7 +227,7 @@ def leave_out(res: Resource[Any], which: Identity, error: Exception | str) -> st
 
 
 def content_of(res: Resource[Any], obj: Mapping[str, Any] | msgspec.Struct) -> dict[str, Any]:
-    """Return an object as plain data, with its kind; parts of a Struct with only default values are left out."""
+    """Return an object as plain data, with its kind; Structs that contain only default values are left out."""
     if isinstance(obj, msgspec.Struct):
         content = {name: value for name, value in msgspec.to_builtins(obj).items() if value != {}}
     else:

@@ -1,8 +1,8 @@
 """Address and credentials of the API server, from a kubeconfig file or a pod's service account.
 
-The `kubernetes` package reads both sources, and handles multiple files, exec plugins, logins and proxies. This module
-converts the package's result into a small `ClientConfig`, and its errors into sentences. The sentences quote only names
-from a kubeconfig, because the package's own errors may quote whole entries with secrets.
+The package `kubernetes` reads both of them, and handles multiple files, exec plugins, logins and proxies. This module
+converts the result of `kubernetes` into a small `ClientConfig`, and its errors into sentences. The sentences quote only
+names from a kubeconfig, because the errors of `kubernetes` may quote whole entries with secrets.
 """
 
 import os
@@ -32,11 +32,11 @@ log = structlog.get_logger(__name__)
 _DEFAULT = "~/.kube/config"
 _TOKEN = "BearerToken"  # noqa: S105 - the package's name for the header
 _RENEWED = frozenset({"tokenFile", "auth-provider"})
-"""Kinds of credentials that may change, so that the configuration is loaded again. The package `kubernetes` itself
+"""Kinds of credentials that may change, for which the configuration is loaded again. The package `kubernetes` itself
 renews the credentials of exec plugins."""
 _CREDENTIALS = frozenset({"token", "exec"}) | _RENEWED
 _loading = threading.Lock()
-"""Lock for loading, because the package stores certificates in files that all loads of a kubeconfig share."""
+"""Lock for loading a kubeconfig, because the package `kubernetes` stores certificates in files that all loads share."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,15 +56,16 @@ class ClientConfig:
     namespace: str = "default"
     """The namespace of a kubeconfig's context."""
     certificate: bool = False
-    """True if the client presents a certificate of the user by TLS, in addition to any `authorization`."""
+    """True if the client presents a certificate of the user in the TLS handshake, in addition to any
+    `authorization`."""
 
 
 class ClientOptions(TypedDict, total=False):
     """The options of a client.
 
     At most `connections` requests are in progress at once, not counting streams; other requests wait. `timeout_s` is
-    the default timeout of a call, not counting this wait. `on_warning` receives the API server's warnings, also in
-    responses that reject a request. Without `on_warning`, warnings are not read.
+    the default timeout of a call, which does not include this wait. `on_warning` receives the API server's warnings,
+    also in responses that reject a request. Without `on_warning`, warnings are not read.
     """
 
     user_agent: str
@@ -76,8 +77,8 @@ class ClientOptions(TypedDict, total=False):
 def load_config(kubeconfig: Path | str | None = None) -> ClientConfig:
     """Read a kubeconfig.
 
-    The path "" stands for the pod's service account. None stands for the service account if it exists, otherwise for
-    the user's default kubeconfig.
+    The path "" stands for the pod's service account. The path None stands for the service account if it exists,
+    otherwise for the user's default kubeconfig.
     """
     in_cluster = kubeconfig == "" or (kubeconfig is None and "KUBERNETES_SERVICE_HOST" in os.environ)
     files = str(kubeconfig or os.environ.get("KUBECONFIG") or _DEFAULT)
@@ -127,7 +128,7 @@ class _KubeconfigEntry(msgspec.Struct):
 
 
 class _Kubeconfig(msgspec.Struct, rename="kebab"):
-    """Structure of a kubeconfig, limited to the parts about which the package's errors might quote a secret."""
+    """Structure of a kubeconfig, limited to the parts whose errors in the package `kubernetes` might quote a secret."""
 
     contexts: list[_KubeconfigEntry]
     clusters: list[_KubeconfigEntry]
@@ -135,7 +136,7 @@ class _Kubeconfig(msgspec.Struct, rename="kebab"):
     current_context: str | None = None
 
     def context(self) -> _Context:
-        """Return the current context, after a check that its cluster and user exist."""
+        """Return the kubeconfig's current context, after a check that the context's cluster and user exist."""
         name = self.current_context or ""
         context = _named("current-context", name, self.contexts, "context").context or _Context()
         cluster = _named(f"context {name}", context.cluster, self.clusters, "cluster").cluster or _ServerAddress()
@@ -182,7 +183,7 @@ def _of_files(files: str) -> ClientConfig:
 
 
 def _merged(files: str) -> KubeConfigMerger:
-    """Return the contents of the files, merged in the same way as in the package."""
+    """Return the contents of the kubeconfig files, merged as the package `kubernetes` merges them."""
     try:
         merger = KubeConfigMerger(files)
     except OSError:
@@ -211,7 +212,7 @@ def _context(merger: KubeConfigMerger) -> _Context:
 
 @contextmanager
 def _loaded(merger: KubeConfigMerger) -> Iterator[Any]:
-    """Load the configuration with the package; key and certificate files exist until this context ends."""
+    """Load the configuration with `kubernetes`; the files of keys and certificates exist until this context ends."""
     found = Configuration()
     with _loading, tempfile.TemporaryDirectory() as folder:
         try:
@@ -238,7 +239,7 @@ def _reload(merger: KubeConfigMerger) -> str | None:
 
 
 def _header(found: Any) -> str | None:
-    """Return the header from the package, which renews a pod's token, and runs exec plugins again, in time."""
+    """Return the Authorization header from `kubernetes`, which renews tokens and runs exec plugins again in time."""
     header: str | None = found.get_api_key_with_prefix(_TOKEN)
     return header
 
@@ -270,7 +271,7 @@ def _tls(found: Any) -> ssl.SSLContext | None:
 
 
 def _proxy(url: str) -> str:
-    """Check that aiohttp can use a proxy; no error shows its URL, which may contain a password."""
+    """Check that aiohttp can use a proxy; no error shows the proxy's URL, because the URL may contain a password."""
     parts = urlsplit(url)
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         kind = parts.scheme if "://" in url else "without a scheme"
@@ -282,7 +283,7 @@ def _proxy(url: str) -> str:
 
 
 class _Credentials:
-    """The Authorization header; if it cannot be renewed, its last value stays in use. Thread-safe."""
+    """The Authorization header. If the header cannot be renewed, its last value stays in use. Thread-safe."""
 
     def __init__(self, header: str, ask: Callable[[], str | None]) -> None:
         self._header = header.strip()

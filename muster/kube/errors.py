@@ -13,8 +13,8 @@ from muster.api.kubernetes.meta import Status
 _OVER_QUOTA = "exceeded quota"
 _NAMESPACE_ENDS = "NamespaceTerminating"
 _SILENT = re.compile(r'failed calling webhook "([^"]+)"')
-"""Pattern of the API server's message about a webhook that did not respond. If a webhook rejects a request, the message
-contains "denied the request" instead."""
+"""Pattern of the API server's message about a webhook that did not respond. The message about a webhook that rejects a
+request contains "denied the request" instead."""
 
 
 class ConfigurationError(Exception):
@@ -24,9 +24,9 @@ class ConfigurationError(Exception):
 class APIError(Exception):
     """Base of the errors of a request that did not succeed.
 
-    `status` is the HTTP code (0 without a response), and `where` is the request. `reason` and `message` come from the
-    API server. `retry_after_s` is the time that the API server asks to wait, and `details` contains the causes by
-    field.
+    `status` is the HTTP code (0 without a response), and `where` describes the request. `reason` and `message` are the
+    API server's. `retry_after_s` is the API server's requested delay before a retry, and `details` contains the cause
+    for each field.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class APIError(Exception):
 
     @property
     def why(self) -> str:
-        """The message without the API server's words about a webhook that rejects."""
+        """The error's message without the API server's prefix about the webhook that rejected the request."""
         return self.message.rpartition("denied the request: ")[2]
 
     def __str__(self) -> str:
@@ -58,7 +58,7 @@ class APIError(Exception):
 
 
 class Unreachable(APIError):
-    """No usable response was received, because of a network error, a timeout or a TLS error (status 0)."""
+    """Status 0: no response was received, because of a network error, a timeout or a TLS error."""
 
 
 class Undecodable(APIError):
@@ -97,7 +97,7 @@ class NotFound(APIError):
 
 
 class Conflict(APIError):
-    """409, or 422 for a patch: the object has changed since it was read, or now another object has the name."""
+    """409, or 422 for a patch: the object has changed since it was read, or another object has its name now."""
 
 
 class AlreadyExists(APIError):
@@ -105,7 +105,7 @@ class AlreadyExists(APIError):
 
 
 class Gone(APIError):
-    """410: the resource version or continue token is too old, so the objects must be listed again."""
+    """410: the resource version or continue token has expired, so the objects must be listed again."""
 
 
 class Invalid(Refused):
@@ -153,7 +153,7 @@ _ESCAPED = re.compile(r"\\(.)")
 def error_of(status: int, body: bytes, *, where: str = "", retry_after: str | None = None) -> APIError:
     """Return the error for a response.
 
-    A body that is not a Status, for example from a proxy, is used as the message.
+    If the response's body is not a Status, for example from a proxy, the body is the error's message.
     """
     try:
         answer = msgspec.json.decode(body, type=Status)
@@ -186,7 +186,7 @@ def warnings_of(headers: Iterable[str]) -> Iterator[str]:
 
 
 class Backoff:
-    """Delays that double from `first_s` up to `longest_s`; each is shortened by a random part, at most a half."""
+    """Delays that double from `first_s` up to `longest_s`; each delay is shortened randomly, by at most a half."""
 
     def __init__(self, first_s: float, longest_s: float, random: Callable[[], float]) -> None:
         self._first_s = first_s
@@ -201,5 +201,5 @@ class Backoff:
         return delay_s * (1 - self._random() / 2)
 
     def reset(self) -> None:
-        """Start again with the first delay."""
+        """Start again with the delay `first_s`."""
         self._delay_s = self._first_s

@@ -1,8 +1,8 @@
 """Recorder of core/v1 Events, which `kubectl describe` and `kubectl get events` show.
 
 Recording never blocks and never raises an error: events wait in a bounded queue for a thread that writes them. The
-thread alternates between namespaces, so that no tenant delays or displaces the events of others. If an event repeats,
-the count in the existing Event object is increased.
+thread alternates between namespaces, so that no tenant delays or displaces the events of others. The repetition of an
+event increases the count in the existing Event object.
 """
 
 import platform
@@ -42,7 +42,7 @@ _MAX_ATTEMPTS = 8
 
 
 class _Key(NamedTuple):
-    """The fields that identify equal events."""
+    """The fields that must be equal for an event to count as a repetition."""
 
     namespace: str
     kind: str
@@ -54,7 +54,7 @@ class _Key(NamedTuple):
 
 
 class _Pending(msgspec.Struct, gc=False):
-    """An event that is not written yet; it occurred `times` times, last at `last_s` (seconds since the epoch)."""
+    """An event to write, which occurred `times` times, the last time at `last_s` (seconds since the epoch)."""
 
     api_version: str
     resource_version: str
@@ -78,7 +78,7 @@ class EventWriter:
         self._writing = False
         self._stopping = False
         self._written: LRUCache[_Key, tuple[str, int]] = LRUCache(_MAX_REMEMBERED)
-        """Names and counts of Event objects that exist; if an event repeats, the count of its object is patched."""
+        """Names and counts of existing Event objects; the count of an object is patched if its event repeats."""
         self._thread = threading.Thread(target=self._run, name="events", daemon=True)
 
     def event(self, obj: Object, type: Literal["Normal", "Warning"], reason: str, message: str) -> None:  # noqa: A002 - Kubernetes calls it so
@@ -104,7 +104,7 @@ class EventWriter:
                 self._changed.notify_all()
 
     def flush(self, timeout_s: float) -> bool:
-        """Wait until all queued events are written; return False after the timeout."""
+        """Wait until all queued events are written; return False if the timeout ends first."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._pending and not self._writing, timeout_s)
 
@@ -144,14 +144,14 @@ class EventWriter:
                     self._changed.notify_all()
 
     def _next(self) -> tuple[_Key, _Pending]:
-        """Take the oldest event of the namespace that has waited longest."""
+        """Remove and return the oldest event of the namespace that has waited longest."""
         key = self._order.next_key()
         self._order.done(key)
         self._of_namespace -= Tally([key.namespace])
         return key, self._pending.pop(key)
 
     def _deliver(self, key: _Key, pending: _Pending) -> None:
-        """Write an event; retry if the API server is unavailable for a short time."""
+        """Write an event; retry for a short time if the API server is unavailable."""
         backoff = errors.Backoff(_FIRST_DELAY_S, _MAX_DELAY_S, random.random)
         name = f"{key.name[:_MAX_NAME_CHARS]}.{secrets.token_hex(8)}"
         for _ in range(_MAX_ATTEMPTS):

@@ -1,10 +1,10 @@
-"""Leader election with a Lease, so that at most one process acts at a time, and observers of another process's Lease.
+"""Leader election with a Lease, so that at most one process acts at a time, and an observer of another process's Lease.
 
-A holder renews the lease every `retry_period_s`, and stops acting if it could not renew for `renew_deadline_s` since it
-*sent* its last successful renewal. Another candidate takes the lease when it has *seen* the lease unchanged for
-`lease_duration_s`, which is longer. Therefore the holder stops first, even if a request or its response is lost. Wall
-clocks are not compared, and `leading` is computed from the monotonic clock at each call: a process that was suspended
-past its deadline no longer acts.
+A holder renews the lease every `retry_period_s`. The holder stops acting `renew_deadline_s` after it *sent* its last
+successful renewal. Another candidate takes the lease after it has *seen* the lease unchanged for `lease_duration_s`,
+which is a longer time. Therefore the holder stops first, even if a request or its response is lost. The wall clocks of
+machines are not compared. Each call of `leading` reads the monotonic clock, so a process that was suspended past its
+deadline no longer acts.
 """
 
 import random as _random
@@ -27,17 +27,17 @@ log = structlog.get_logger(__name__)
 LEADING = Gauge("muster_kube_leading", "1 while this process holds the lease of this name.", ["lease"])
 _JITTER = 0.2
 _FOLLOWER_DELAY_S = 2.0
-"""Maximum delay between a follower's attempts to read the lease: the leader's renewal interval, so that it soon notices
-the leader after an outage."""
+"""Maximum delay between a follower's attempts to read the lease. The delay equals the leader's renewal interval, so
+that the follower soon notices the leader after an outage."""
 
 
 class Elector:
-    """One candidate in the election of a leader; runs in a separate thread.
+    """One candidate in the election of a leader, which runs in a separate thread.
 
-    `on_started` and `on_stopped` are called alternately from that thread, when the lease is won and when it is lost or
-    released. Both functions must return quickly (start or signal threads, but do no work), because the lease is not
-    renewed meanwhile. `on_stopped` is called before the lease is released, so that the next holder starts later. If
-    `on_started` raises, the lease is released again.
+    The thread calls `on_started` when the lease is won, and `on_stopped` when the lease is lost or released. Both
+    functions must return quickly (start or signal threads, but do no work), because the lease is not renewed meanwhile.
+    `on_stopped` is called before the lease is released, so that the next holder starts later. If `on_started` raises,
+    the lease is released again.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class Elector:
 
     @property
     def leading(self) -> bool:
-        """True while this process may act."""
+        """True while this process leads, and may therefore act."""
         renewed_at = self._renewed_at
         return renewed_at is not None and self._monotonic_s() - renewed_at < self._renew_deadline_s
 
@@ -103,11 +103,11 @@ class Elector:
             self._release()
 
     def _renew_once(self) -> None:
-        """Try to take or renew the lease, and start or stop leading accordingly.
+        """Try to take or renew the lease, and start or stop leading according to the result.
 
         If a response is lost ("unknown"), the process leads until its deadline. Once `leading` has been False, even
-        briefly, it must not become True again without `on_started`, because work may have been rejected or abandoned in
-        the meantime. Therefore, a process whose renewal was too late stops leading.
+        briefly, work may have been rejected or abandoned. `leading` must therefore not become True again without a call
+        of `on_started`. A process whose renewal was too late stops leading for this reason.
         """
         sent_at = self._monotonic_s()
         holder = self._try()
@@ -122,7 +122,7 @@ class Elector:
             self._step_down("another candidate holds the lease")
 
     def _try(self) -> Literal["us", "another", "unknown"]:
-        """Take or renew the lease if allowed; return its holder."""
+        """Take or renew the lease if allowed; return who holds the lease afterwards."""
         try:
             try:
                 lease = self._client.get(core.LEASES, self._name, self._namespace, timeout_s=self._timeout_s)
@@ -153,8 +153,8 @@ class Elector:
     def _free(self, spec: core.LeaseSpec) -> bool:
         """Return True if this process may take the lease: it already holds the lease, or the lease is free or expired.
 
-        Any change of the record counts as a renewal, regardless of the times in it. A new candidate waits for the whole
-        lease duration, because it does not know when the lease was last renewed.
+        Any change of the lease's record counts as a renewal, regardless of the times in the record. A new candidate
+        waits for the whole lease duration, because it does not know when the lease was last renewed.
         """
         now = self._monotonic_s()
         if spec != self._seen:
@@ -197,7 +197,7 @@ class Elector:
             log.exception("stopping as the leader failed", lease=self._name)
 
     def _release(self) -> None:
-        """Release the lease if it is still held.
+        """Release the lease if this process still holds it.
 
         As in client-go, a released lease has no holder, and a duration of one second.
         """
@@ -211,11 +211,11 @@ class Elector:
 
 
 class LeaseFollower:
-    """Observer of another process's lease; `active` while a holder with this `identity_prefix` renews it in time.
+    """Observer of another process's lease; `active` while a holder with this `identity_prefix` renews the lease.
 
-    The extender acts only while the kube-scheduler in its own pod leads, whose identity begins with the pod's name. All
-    times are measured by this process's clock. A lease that existed at the start counts only from its next renewal,
-    because the age of its last renewal is unknown.
+    The extender acts only while the kube-scheduler in its own pod leads, whose identity begins with the pod's name. The
+    observer measures all times by its own process's clock. A lease that exists at the start counts only from its next
+    renewal, because the age of the last renewal is unknown.
     """
 
     def __init__(
@@ -245,7 +245,7 @@ class LeaseFollower:
         return self._monotonic_s() < self._active_until
 
     def start(self) -> None:
-        """Start to follow the lease; the follower is inactive until the leader has renewed once."""
+        """Start to follow the lease; the follower is inactive until the leader has renewed the lease once."""
         self._reflector.start()
 
     def stop(self) -> None:
@@ -254,7 +254,7 @@ class LeaseFollower:
         self._active_until = float("-inf")
 
     def observe(self, old: core.Lease | None, new: core.Lease | None) -> None:
-        """Process a change of the lease."""
+        """Process a change of the followed lease."""
         if new is None or not (new.spec.holder_identity or "").startswith(self._prefix):
             self._active_until = float("-inf")
         elif old is None and not self._reflector.synced:

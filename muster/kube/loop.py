@@ -1,7 +1,7 @@
 """The event loop on which a process calls the API server, and functions by which threads wait for it.
 
-There is one loop per process, in a separate thread, created on first use. A fork does not copy the thread, so a child
-process creates its own loop.
+There is one loop per process, in a separate thread, created on first use. A fork does not copy the loop's thread, so a
+child process creates its own loop.
 """
 
 import asyncio
@@ -22,24 +22,25 @@ T = TypeVar("T")
 
 _STOP_S = 2.0
 ENDED = "Ended"
-"""Reason in the error of a call whose event loop has ended together with the process."""
+"""Reason in the error of a call that fails because its event loop has ended together with the process."""
 _POLL_S = 1.0
-"""Interval at which a waiting caller checks if the loop has ended."""
+"""Interval at which a waiting caller checks whether the event loop has ended."""
 _SLICE_S = 0.002
 _SWITCH_S = 0.001
-"""Maximum time for which a computing thread holds Python's interpreter lock (GIL); the default is five times as long.
+"""Maximum time for which a computing thread holds Python's interpreter lock (GIL). Python's default is five times as
+long.
 
-For each call by a thread, the loop's thread needs the interpreter lock three or four times, and waits for the lock each
-time. While the planner computes, these waits would also delay kube-scheduler."""
+For each API call by a thread, the loop's thread must wait for the interpreter lock three or four times. While the
+planner computes, these waits would also delay kube-scheduler."""
 _loops: dict[int, asyncio.AbstractEventLoop] = {}
-"""Event loops by the id of the process that created them. A forked child never closes its parent's loop: both processes
-share file descriptors, so closing the loop would break the parent."""
+"""Maps the id of a process to the event loop that this process created. A forked child never closes its parent's loop:
+both processes share file descriptors, so closing the loop would break the parent."""
 _lock = threading.Lock()
 os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 
 
 def prefer_the_loop() -> None:
-    """Make computing threads release the GIL sooner, because the event loop needs it at every iteration."""
+    """Make computing threads release the GIL sooner, because the event loop needs the GIL at every iteration."""
     sys.setswitchinterval(min(_SWITCH_S, sys.getswitchinterval()))
 
 
@@ -65,7 +66,7 @@ def _start() -> asyncio.AbstractEventLoop:
             runner.run(until_the_end())
 
     def end() -> None:
-        """Cancel all tasks and end the thread, which does not exist in a forked child."""
+        """Cancel all tasks and end the loop's thread; a forked child has no such thread to end."""
         if thread.is_alive():
             started.result().call_soon_threadsafe(ended.set)
             thread.join(_STOP_S)
@@ -78,7 +79,7 @@ def _start() -> asyncio.AbstractEventLoop:
 
 
 def runs_on(loop: asyncio.AbstractEventLoop) -> bool:
-    """Return True if the caller is on this loop's thread, where it must not wait for the loop."""
+    """Return True if the caller runs on this loop's thread, where waiting for the loop would deadlock."""
     try:
         return asyncio.get_running_loop() is loop
     except RuntimeError:

@@ -1,7 +1,7 @@
 """The API client of an event loop: typed calls on `Resource` descriptors.
 
-`reads` contains the read-only calls and the guarantees of all calls; this module adds the writes. There is no method to
-replace an object, because writing back a trimmed wire type would drop fields.
+`reads` contains the read-only calls and the guarantees of all calls; this module adds the writes. The client has no
+method to replace an object, because writing back a trimmed wire type would drop fields.
 
 `muster.kube.client` is the same client for threads.
 """
@@ -28,7 +28,10 @@ _EVICT_S = 15.0
 
 
 class LoopClient(Reads):
-    """Typed access to one API server: the calls of `Reads`, and calls that write. Used on one event loop."""
+    """Typed access to one API server: the calls of `Reads`, and calls that write.
+
+    A client is used on one event loop.
+    """
 
     async def create(
         self,
@@ -40,9 +43,9 @@ class LoopClient(Reads):
         strict: bool = False,
         timeout_s: float | None = None,
     ) -> T:
-        """Create an object in `namespace`, or in its own namespace by default.
+        """Create an object in `namespace`, or by default in the namespace in its metadata.
 
-        With `strict`, unknown fields are refused; otherwise the API server drops them with a warning.
+        With `strict`, the API server rejects unknown fields; otherwise it drops them with a warning.
         """
         content = content_of(res, obj)
         path = res.path(namespace or content["metadata"].get("namespace"))
@@ -95,7 +98,7 @@ class LoopClient(Reads):
         *,
         subresource: str = "",
     ) -> T:
-        """Send a patch that merges lists by key (conditions by type); only for Kubernetes' own kinds."""
+        """Send a strategic merge patch, which merges lists by key; possible only for Kubernetes' own kinds."""
         path = res.path(namespace, name, subresource)
         return await self._typed(res, "patch", "PATCH", path, patch, content_type=STRATEGIC_PATCH)
 
@@ -154,7 +157,7 @@ class LoopClient(Reads):
     ) -> None:
         """Evict the pod with this UID; raises `TooManyRequests` while a disruption budget forbids it.
 
-        Disruption budgets do not apply to pods without a node. By default, the pod's own grace period is used.
+        Disruption budgets do not apply to a pod that has no node. By default, the pod's own grace period is used.
 
         If a resource version is given and the pod has changed since then, the API server reports a `Conflict` at once.
         For a pod with another UID, the API server reports an error only after ten seconds of retries.

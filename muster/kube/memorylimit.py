@@ -1,8 +1,8 @@
-"""Limit on the memory that a namespace's objects use in a cache; the newest objects above the limit are left out.
+"""Limit on the memory that a namespace's objects use in a cache; the newest objects are left out above this limit.
 
 Without the limit, a user who may create objects could fill the memory of a process that serves all users. The size of
-an object is measured in its stored form. The oldest objects are kept, regardless of the order of a list. A left-out
-object is added as soon as there is space for it.
+an object is the size of its stored form. The oldest objects are kept, regardless of their order in a list response. An
+excluded object is added to the cache as soon as the namespace has space for the object.
 """
 
 from bisect import bisect_left, insort
@@ -31,7 +31,7 @@ LEFT_OUT = Gauge(
 _BYTES_OF_A_VALUE = 128
 """Maximum memory in bytes for a dictionary entry, a list item or an object, in addition to its text."""
 _MOST_AGAIN = 10
-"""Maximum number of left-out objects that are read again at the same time."""
+"""Maximum number of excluded objects that are read again at the same time."""
 
 
 def weight_of(obj: Object) -> int:
@@ -47,7 +47,7 @@ class _Weighed(NamedTuple):
 
 
 class _Namespace:
-    """Objects of one namespace: stored ones, in order of creation, and left-out ones."""
+    """Sizes of one namespace's objects: those in the cache, in order of creation, and those excluded from it."""
 
     def __init__(self) -> None:
         self.order: list[_Weighed] = []
@@ -70,7 +70,7 @@ class _Namespace:
 
 
 class LimitVerdict(NamedTuple):
-    """Keys of objects to drop, and the reason why the checked object is not stored; empty if it is stored."""
+    """The result of a check: the keys of objects to drop, and the reason why the checked object is refused, if any."""
 
     gone: tuple[str, ...] = ()
     refusal: str = ""
@@ -79,7 +79,8 @@ class LimitVerdict(NamedTuple):
 class MemoryLimit(Generic[T]):
     """Memory limit of one kind, per namespace and per object; cluster-scoped objects have no limit.
 
-    An object that is stored as text counts with its length in bytes, any other object with the result of `weigh`.
+    An object that is stored as text counts with the text's length in bytes, any other object with the result of
+    `weigh`.
     """
 
     def __init__(
@@ -96,12 +97,12 @@ class MemoryLimit(Generic[T]):
         self._kept, self._left_out = KEPT.labels(resource.plural), LEFT_OUT.labels(resource.plural)
         self._namespaces: dict[str, _Namespace] = {}
         self._freed: set[str] = set()
-        """Namespaces that have left-out objects, and in which space has become free."""
+        """Namespaces that have excluded objects, and in which space has become free."""
 
     def weigh(self, obj: T, packed: Any = None) -> LimitVerdict:
-        """Check if a new or changed object, which would be stored as `packed`, is within the limits.
+        """Check whether a new or changed object, which would be stored as `packed`, is within the memory limits.
 
-        If the new version of a known object exceeds the limit, the old version stays.
+        If the new version of a stored object exceeds a limit, the old version stays in the cache.
         """
         meta = obj.metadata
         if not meta.namespace:
@@ -129,7 +130,7 @@ class MemoryLimit(Generic[T]):
 
     @property
     def refusal(self) -> str:
-        """Reason why objects beyond the limit of their namespace are left out."""
+        """Reason why objects that exceed the memory limit of their namespace are left out of the cache."""
         kind, most = self.resource.plural, self._of_namespace
         return f"the {kind} of its namespace use more than {most} bytes of memory, and older objects are kept first"
 
@@ -148,12 +149,12 @@ class MemoryLimit(Generic[T]):
             del self._namespaces[namespace]
 
     def left_out(self, key: str) -> bool:
-        """Return True while an object is left out for lack of space."""
+        """Return True while an object is excluded for lack of space in its namespace."""
         space = self._namespaces.get(key.partition("/")[0])
         return space is not None and key in space.left_out
 
     def again(self) -> list[str]:
-        """Return the keys of a namespace's left-out objects that fit now, the oldest first, up to a maximum number."""
+        """Return the keys of a namespace's oldest excluded objects for which there is space now, up to a maximum."""
         for namespace in [*self._freed]:
             space = self._namespaces.get(namespace) or _Namespace()
             room, found = self._of_namespace - space.bytes, []
@@ -168,7 +169,7 @@ class MemoryLimit(Generic[T]):
         return []
 
     def _to_go(self, space: _Namespace, one: _Weighed) -> list[_Weighed] | None:
-        """Return the newer objects to drop so that an object fits; None if the object itself must be left out."""
+        """Return the newer objects to drop so that there is space for an object; None if it must be left out itself."""
         known = space.kept.get(one.key)
         over = space.bytes - (known.bytes if known else 0) + one.bytes - self._of_namespace
         newer: list[_Weighed] = []
@@ -183,7 +184,7 @@ class MemoryLimit(Generic[T]):
         return newer
 
     def _forget_left_out(self, key: str) -> None:
-        """Ignore a left-out object until it changes, because it can never fit."""
+        """Stop waiting for space for an object, because its current version exceeds the limit for one object."""
         space = self._namespaces.get(key.partition("/")[0])
         if space is not None:
             with self._measured(space):

@@ -1,4 +1,4 @@
-"""Largest allocatable resources of each node, which limit what the recorder and the controller charge for a pod."""
+"""Largest allocatable resources of each node: the most that recorder and controller charge for a pod on this node."""
 
 from contextlib import suppress
 
@@ -12,10 +12,10 @@ from muster.resources.vector import Vector, maximum
 
 
 class NodeOffers:
-    """The largest allocatable resources that each node has had.
+    """A cache of the largest allocatable resources that each node has had.
 
     While a device plugin restarts, its devices are missing from the node's allocatable resources, although pods still
-    use them.
+    use the devices.
     """
 
     def __init__(self, client: Client) -> None:
@@ -28,7 +28,7 @@ class NodeOffers:
         return self._most.get(node)
 
     def node_seen(self, old: Node | None, new: Node | None) -> None:
-        """Record the node's allocatable resources; a new node of the same name starts without any."""
+        """Record the node's allocatable resources, but not those of an earlier node with the same name."""
         name = (new or old or Node()).metadata.name
         if new is None or (old is not None and old.metadata.uid != new.metadata.uid):
             self._most.pop(name, None)
@@ -38,7 +38,7 @@ class NodeOffers:
 
 
 def _offering(node: Node) -> Node:
-    """Return a copy of a node with only the fields that are cached."""
+    """Return a copy of a node with only the fields that the cache needs."""
     meta = node.metadata
     known = ObjectMeta(name=meta.name, uid=meta.uid, resource_version=meta.resource_version)
     return Node(metadata=known, status=NodeStatus(allocatable=node.status.allocatable))

@@ -1,7 +1,7 @@
-"""A cache for a third-party kind, which only exists while the CRD of the kind is installed.
+"""A cache for the objects of a third-party kind, which is active only while the kind's CRD is installed.
 
-Only the CRD itself is watched all the time, by name. Therefore the installation, removal or a version change of the
-kind is noticed at once. A kind that is not installed costs nothing else.
+The CRD itself is watched all the time, by name. Therefore the cache notices at once when the kind is installed or
+removed, or changes its version. A kind that is not installed causes no other requests.
 """
 
 import time
@@ -19,11 +19,12 @@ from muster.kube.store import Handler, ObjectStore
 
 log = structlog.get_logger()
 PATIENCE_S = 10.0
-"""Maximum time to wait for an optional kind at startup, e.g. if its conversion webhook does not respond."""
+"""Maximum time to wait for an optional kind at startup, for example if the kind's conversion webhook does not
+respond."""
 
 
 class OptionalReflector:
-    """A `Reflector` of a kind while the kind exists; `handler` is called like the handler of a reflector.
+    """A cache that runs a `Reflector` while the kind exists, and calls `handler` like the handler of a reflector.
 
     When the kind is removed, the handler gets a deletion of each object.
     """
@@ -42,7 +43,7 @@ class OptionalReflector:
         self._version: str | None = None
         self._objects: Reflector[Any] | None = None
         self._since_s: float | None = None
-        """Time when the wait for the CRD or, once the CRD exists, for the kind began."""
+        """Start of the wait for the CRD or, once the CRD exists, for the objects of the kind."""
 
     @property
     def synced(self) -> bool:
@@ -53,7 +54,10 @@ class OptionalReflector:
 
     @property
     def trouble(self) -> str | None:
-        """A sentence if the CRD cannot be read. Unreadable objects of the third-party kind are not reported."""
+        """A sentence about the failure if the CRD cannot be read.
+
+        Unreadable objects of the third-party kind are not reported.
+        """
         return self._definition.trouble
 
     @property
@@ -62,12 +66,12 @@ class OptionalReflector:
         return len(self._objects.store) if self._objects else 0
 
     def start(self) -> None:
-        """Start to watch for the kind."""
+        """Start to watch the CRD of the kind."""
         self._since_s = time.monotonic()
         self._definition.start()
 
     def stop(self) -> None:
-        """End the watches. Objects that were reported are not reported as deleted."""
+        """End the watches. The handler gets no deletions of the objects that were reported."""
         self._definition.stop()
         if self._objects is not None:
             self._objects.stop()

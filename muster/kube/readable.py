@@ -1,4 +1,4 @@
-"""State of each kind that is read, for the log, metrics, and readiness checks, which report unreadable kinds."""
+"""Record of whether each kind can be read, for the log, metrics and readiness checks."""
 
 import threading
 import time
@@ -20,7 +20,7 @@ PATIENCE_S = 30.0
 
 @dataclass(slots=True)
 class Failing:
-    """Reason why a kind cannot be read, and the start of the failures by the monotonic clock and by the time of day."""
+    """Reason why a kind cannot be read, and the time of the first failure (monotonic clock and time of day)."""
 
     since_s: float
     clock: str
@@ -29,13 +29,13 @@ class Failing:
 
 
 class Readable:
-    """State of one kind (named by its plural): not read yet, read, or failing since a certain time."""
+    """State of one kind, named by its plural: not read yet, read, or failing since a certain time."""
 
     def __init__(self, kind: str) -> None:
         self._kind = kind
         self._failing: Failing | None = None
         self.first = threading.Event()
-        """Set once the kind has been read."""
+        """Event that is set once the kind has been read."""
 
     @property
     def trouble(self) -> str | None:
@@ -71,9 +71,9 @@ class Readable:
         FAILING.labels(self._kind).inc()
 
     def refused(self, error: APIError) -> None:
-        """Record and log a failure; before the first read, log only one line for a while.
+        """Record and log a failed read. While Muster is starting, log the same error only once.
 
-        Until the first read, Muster's installation may still be in progress.
+        Before the first successful read, Muster's installation may still be in progress.
         """
         self.failed(error)
         failing = self._failing
@@ -89,7 +89,7 @@ class Read(Protocol):
 
     @property
     def trouble(self) -> str | None:
-        """A warning if objects of the kind could not be read for a while, otherwise None."""
+        """A warning if objects of the kind could not be read for some time, otherwise None."""
 
     @property
     def synced(self) -> bool:
@@ -97,9 +97,10 @@ class Read(Protocol):
 
 
 def not_ready(kinds: Mapping[str, Read], *unfilled: str) -> str | None:
-    """Return a sentence if a kind has not been read yet, or cannot be read any more; otherwise None.
+    """Return a sentence about kinds that have not been read yet, or cannot be read any more; None without such kinds.
 
-    The sentence uses the names in `kinds`. `unfilled` are other caches that are not filled yet.
+    The sentence names kinds by their names in `kinds`. `unfilled` are the names of other caches that are not filled
+    yet.
     """
     if troubles := [trouble for each in kinds.values() if (trouble := each.trouble)]:
         return "; ".join(troubles)

@@ -1,7 +1,7 @@
 """Read access to the API server: objects, lists, watches and logs.
 
-Every call, also one that writes, has a timeout and an explicit content type, raises an `APIError` (muster.kube.errors)
-on failure, and is sent once. The caller decides whether a retry is harmless.
+Every call, including writes, has a timeout and an explicit content type. A call is sent only once, and raises an
+`APIError` (muster.kube.errors) if it fails. The caller decides whether a retry is harmless.
 """
 
 import asyncio
@@ -25,12 +25,12 @@ from muster.kube.watch import Watch, lines_of
 T = TypeVar("T")
 
 FIRST_OBJECTS = 100
-"""Maximum number of objects on the first page. The objects' sizes are not known yet: a pod may have a few kilobytes, or
-a megabyte."""
+"""Maximum number of objects on the first page. The sizes of the objects are not known before the first page: a pod may
+have a few kilobytes, or a megabyte."""
 _PAGE_BYTES = 16 * 1024 * 1024
 _MOST_OBJECTS = 5000
 """Maximum number of objects on a page. Small pages are expensive, because the API server collects all remaining objects
-for each page. For 50,000 pods of a kilobyte, it uses 1.7 s of CPU time in pages of 1,000, and 0.9 s in pages of
+for each page. The API server uses 1.7 s of CPU time for 50,000 small pods in pages of 1,000, and 0.9 s in pages of
 5,000."""
 _MOST_TIMES = 10
 """Maximum factor by which a page may be larger than the previous one. The first hundred objects may be small, and each
@@ -50,14 +50,14 @@ class Call(TypedDict, total=False):
 
 
 class Selectors(TypedDict, total=False):
-    """Selection of objects for a list or watch; by default all."""
+    """Selection of objects for a list or watch; by default, all objects are selected."""
 
     label_selector: str
     field_selector: str
 
 
 class Reads:
-    """Calls to one API server, on one event loop, that change nothing."""
+    """Read-only calls to one API server, on one event loop."""
 
     def __init__(self, config: ClientConfig, **options: Unpack[ClientOptions]) -> None:
         self._transport = Transport(config, **options)
@@ -65,7 +65,7 @@ class Reads:
         self.close = self._transport.close
 
     async def request(self, method: str, path: str, *, body: bytes | None = None, **call: Unpack[Call]) -> bytes:
-        """Send any request; for calls that have no method of their own."""
+        """Send any request; use this only for calls that have no method of their own."""
         return await self._transport.exchange(method, path, body=body, **call)
 
     async def get(
@@ -83,12 +83,12 @@ class Reads:
         timeout_s: float | None = None,
         **selectors: Unpack[Selectors],
     ) -> AsyncGenerator[ListPage[T]]:
-        """List in pages, the first with at most `first` objects; all pages have the same resource version.
+        """List objects in pages, the first with at most `first` objects; all pages have the same resource version.
 
         The size of the previous page determines the limit of the next one: about 16 MiB, at most ten times the previous
         limit, and at most 5,000 objects. The next page is requested while the previous page is processed. A page of
-        more than `MOST_BYTES` is dropped and requested again with fewer objects. Raises `Gone` if the version was
-        compacted in the meantime.
+        more than `MOST_BYTES` is dropped and requested again with fewer objects. Raises `Gone` if the API server no
+        longer has the list's resource version.
         """
         path, selected = res.path(namespace), _selected(**selectors)
 
@@ -140,7 +140,7 @@ class Reads:
         timeout_s: float = 300,
         **selectors: Unpack[Selectors],
     ) -> Watch[T]:
-        """Open a stream of the events after `resource_version`, bookmarks included; raises `Gone`.
+        """Open a stream of events after `resource_version`, with bookmarks; raises `Gone` for an expired version.
 
         The server ends the stream after about `timeout_s`; `Watch.close` ends it at once.
         """
@@ -168,10 +168,10 @@ class Reads:
         last: int | None = None,
         most_bytes: int | None = None,
     ) -> AsyncGenerator[str]:
-        """Yield the lines of a container's log, or the `last` ones.
+        """Yield the lines of a container's log, or only the `last` lines.
 
-        With `follow`, lines are yielded until the log ends, even after long silence. With `most_bytes`, the API server
-        cuts the log at this length, because a program may print an endless line.
+        With `follow`, lines are yielded until the log ends, even if no line is written for a long time. With
+        `most_bytes`, the API server cuts the log at this length, because a program may print an endless line.
         """
         path = f"{PODS.path(namespace, pod)}/log"
         tail, most = (None if each is None else str(each) for each in (last, most_bytes))
@@ -187,7 +187,7 @@ class Reads:
     async def _passed_over(
         self, res: Resource[T], path: str, query: Mapping[str, str], error: TooLarge, timeout_s: float | None
     ) -> ListPage[T]:
-        """Return an empty page, which skips a single object that is too large."""
+        """Return an empty page in place of a page whose only object is too large."""
         body = await self._send("list", res, "GET", path, accept=_METADATA, query=query, timeout_s=timeout_s)
         try:
             any_kind: Resource[Any] = res
@@ -213,18 +213,21 @@ class Reads:
     async def _send(
         self, verb: str, res: Resource[Any], method: str, path: str, content: object = None, **call: Unpack[Call]
     ) -> bytes:
-        """Send a request and return the raw response; `verb` and the kind are the labels of its metrics."""
+        """Send a request and return the raw response; `verb` and the kind are the labels of the request's metrics."""
         body = None if content is None else msgspec.json.encode(content)
         return await self._transport.exchange(method, path, verb=verb, resource=res.plural, body=body, **call)
 
 
 def given(**values: Any) -> dict[str, Any]:
-    """Return the options that are not None; the API server has defaults for all other options."""
+    """Return the options that are not None, because the API server has defaults for all other options."""
     return {name: value for name, value in values.items() if value is not None}
 
 
 async def _page_of(res: Resource[T], body: bytes, where: str) -> ListPage[T]:
-    """Return the page in a response. If an object is nested too deeply, the slow `ListPage.cut` runs in a thread."""
+    """Decode the page of a list in a response.
+
+    If an object is nested too deeply, the slow `ListPage.cut` runs in a thread.
+    """
     try:
         try:
             return ListPage.read(res, body)
@@ -239,7 +242,7 @@ def _undecodable(what: str, error: Exception, where: str) -> Undecodable:
 
 
 def _objects_after(page: ListPage[Any], limit: int) -> int:
-    """Return the limit of the page that follows this one, which had at most `limit` objects."""
+    """Return the limit of the page that follows a given page, which had at most `limit` objects."""
     if not len(page):
         return limit
     return max(1, min(_PAGE_BYTES * len(page) // page.size_bytes, limit * _MOST_TIMES, _MOST_OBJECTS))

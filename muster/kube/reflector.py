@@ -1,13 +1,14 @@
 """Reflector, which keeps a store equal to the API server's objects and notifies handlers of every change.
 
-Three nested loops run, each with one reason to end::
+A reflector runs three nested loops, each of which has one reason to end::
 
     _run       forever, until `stop`: follow, and after a failure wait a little and start over
     _follow    one list and all later changes, until the API server no longer has its version
     _consume   one stream, until the server or the network ends it
 
-A stream may end at any moment. The next stream starts at the last version, so no change is lost or duplicated. If the
-API server no longer has this version, everything is listed again, and only the differences are reported.
+The stream of a watch may end at any moment. The next stream starts at the last version, so no change is lost or
+duplicated. If the API server no longer has this version, all objects are listed again, and only the differences are
+reported.
 """
 
 import asyncio
@@ -47,7 +48,7 @@ _LIST_TIMEOUT_S = 60.0
 _WATCH_S = 300.0
 _JOIN_S = 5.0
 AGAIN_S = 5.0
-"""Interval between two reads of left-out objects, so that not every deletion causes a request."""
+"""Interval between two reads of excluded objects, so that not every deletion causes a request."""
 _NOT_SERVED_S = 30.0
 """Interval between two checks for a kind that the API server does not serve. The server may serve the kind after a
 restart with another feature gate."""
@@ -56,16 +57,16 @@ restart with another feature gate."""
 class Reflector(Readable, Generic[T]):
     """A task on the client's loop that lists and watches one kind into `store`.
 
-    `Mirror` passes changes to the handlers. Handlers run on the event loop's thread, so they must only record a change:
-    work would block the loop, and a client call would deadlock.
+    `Mirror` passes the changes to the handlers. Handlers run on the event loop's thread, so they must only record a
+    change: work would block the loop, and a client call would deadlock.
 
-    Objects that exceed the memory limit `budget` are left out of the store, and read again when there is space. Objects
-    that do not satisfy `wants` are treated as missing.
+    Objects that exceed the memory limit `budget` are left out of the store, and are read again when there is space.
+    Objects that do not satisfy `wants` are treated as missing.
 
-    `keep` trims an object to the part to store (at least name, UID and resourceVersion), which handlers later receive
-    as `old`. With `may_be_absent`, a kind that the API server does not serve is treated as having no objects. `relists`
-    counts the lists after the first one. `longest_delay_s` is the maximum pause between attempts while the API server
-    does not respond.
+    `keep` trims an object to the part to store (at least name, UID and resourceVersion). Handlers later receive this
+    part as `old`. With `may_be_absent`, a kind that the API server does not serve is treated as having no objects.
+    `relists` counts the lists after the first one. `longest_delay_s` is the maximum pause between attempts while the
+    API server does not respond.
     """
 
     def __init__(
@@ -105,7 +106,7 @@ class Reflector(Readable, Generic[T]):
 
     @property
     def version(self) -> str:
-        """Resource version up to which handlers have received all changes; empty before the first list."""
+        """Resource version up to which the handlers have received all changes; empty before the first list."""
         return self._version
 
     @property
@@ -114,7 +115,7 @@ class Reflector(Readable, Generic[T]):
         return len(self.store)
 
     def wait_synced(self, timeout_s: float) -> bool:
-        """Wait until the reflector is synced; return False after the timeout.
+        """Wait until the reflector is synced; return False if the timeout ends first.
 
         Raises RuntimeError on the loop's own thread.
         """
@@ -122,7 +123,7 @@ class Reflector(Readable, Generic[T]):
         return self.first.wait(timeout_s)
 
     def add_handler(self, fn: Handler[T]) -> None:
-        """Notify `fn` of every change from the first list on; call this before `start`."""
+        """Add a handler `fn`, which receives every change from the first list on; call this method before `start`."""
         if self._loop is not None:
             raise RuntimeError(f"the reflector of {self._resource.plural} runs already: add handlers before start()")
         self.mirror.handlers.append(fn)
@@ -137,8 +138,8 @@ class Reflector(Readable, Generic[T]):
     def stop(self) -> None:
         """End the task, even during a watch; no change is reported afterwards. The method may be called repeatedly.
 
-        The method waits for the end, except on the loop's own thread (e.g. in a handler), where the task ends soon
-        after.
+        The method waits until the task has ended. On the loop's own thread, for example in a handler, the task ends
+        soon afterwards instead.
         """
         self._stopping = True
         if self._loop is None:
@@ -162,10 +163,10 @@ class Reflector(Readable, Generic[T]):
         self._ended.set()
 
     async def _run(self) -> None:
-        """Restart after each failure, because otherwise the cache would contain old objects forever.
+        """Restart the reflector after each failure, because otherwise the cache would contain old objects forever.
 
-        The reflector also pauses after the error `Gone`, so that a server that drops versions too fast is not listed
-        continuously: a full list is a cache's most expensive request.
+        The reflector also pauses after the error `Gone`. A full list is the most expensive request of a cache, and a
+        server that drops versions too fast would otherwise be listed continuously.
         """
         while not self._stopping:
             try:
@@ -216,7 +217,7 @@ class Reflector(Readable, Generic[T]):
                 await asyncio.sleep(self._backoff.next())
 
     async def _list(self) -> None:
-        """Make the store equal to a complete list, page by page, so that only a few pages are in memory at once.
+        """Make the store equal to a complete list; only a few pages of the list are in memory at once.
 
         An unreadable object keeps its last known version, as in a watch.
         """
@@ -240,7 +241,7 @@ class Reflector(Readable, Generic[T]):
         self.first.set()
 
     async def _in_steps(self, change: Iterator[None]) -> None:
-        """Apply a change to the mirror step by step, so that other tasks can run between the steps."""
+        """Apply a list's changes to the mirror step by step, so that other tasks can run between the steps."""
         slice_of_time = TimeSlice()
         for _ in change:
             if self._stopping:
@@ -248,7 +249,9 @@ class Reflector(Readable, Generic[T]):
             await slice_of_time.share()
 
     async def _consume(self) -> None:
-        """Process one stream. However the stream ends, `_version` is the last version that was reported.
+        """Process one stream.
+
+        After the stream has ended, for any reason, `_version` is the last version that was reported.
 
         Bookmarks advance `_version` too; otherwise the version of a rarely changing kind would become too old for the
         API server. Streams have random durations, so that the streams of all kinds and replicas do not end together.
@@ -280,7 +283,7 @@ class Reflector(Readable, Generic[T]):
             watch.close()
 
     async def _read_left_out(self, budget: MemoryLimit[T]) -> None:
-        """Read left-out objects again once there is space for them, until cancelled."""
+        """Read excluded objects again once there is space for them, until the task is cancelled."""
         while True:
             await asyncio.sleep(AGAIN_S * (1 + self._random()))
             for key in budget.again():
@@ -299,7 +302,7 @@ class Reflector(Readable, Generic[T]):
                     )
 
     async def _read_single(self, key: str, budget: MemoryLimit[T]) -> None:
-        """Read one object by listing, because some processes may list the kind but not get single objects.
+        """Read one object by a list request, because some processes may list the kind but not get single objects.
 
         An empty list means that the object was deleted.
         """

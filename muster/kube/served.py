@@ -1,7 +1,7 @@
-"""Periodic check if the API server serves a kind that depends on a feature gate or on an installed CRD.
+"""Periodic check whether the API server serves a kind that depends on a feature gate or on an installed CRD.
 
-The kind can appear and disappear while a process runs, because the API server may restart with other gates. A watch
-would report nothing before the first object of the kind exists.
+A kind can appear and disappear while a process runs, because the API server may restart with other gates. A watch would
+report nothing before the first object of a kind exists.
 """
 
 import threading
@@ -22,7 +22,7 @@ _TIMEOUT_S = 3.0
 
 
 class _ServedKind(Wire):
-    """One kind in the API server's list, and its subresources."""
+    """One kind or subresource in the API server's list."""
 
     name: str = ""
 
@@ -37,7 +37,7 @@ class Served:
     """Cached check whether the API server serves a kind; a call returns a result of the last minute. Thread-safe.
 
     If the result is older than a minute, one caller sends a request and waits, while other callers get the old result.
-    If the request fails, the old result is kept. Before the first result, the kind counts as not served.
+    If the request fails, the old result is kept. Before the first result, the kind counts as unserved.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Served:
         self._until_s = float("-inf")
 
     def __call__(self) -> bool:
-        """Return the latest result. Do not call this on the event loop's own thread."""
+        """Return the latest result of the check. Do not call this method on the event loop's own thread."""
         if self._monotonic_s() >= self._until_s and self._asking.acquire(blocking=False):
             try:
                 with suppress(APIError):

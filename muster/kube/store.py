@@ -20,21 +20,21 @@ HANDLER_FAILURES = Counter(
     "muster_kube_handler_failures_total", "Exceptions in handlers of changes of objects, by resource.", ["resource"]
 )
 Indexer = Callable[[T], Iterable[str]]
-"""Function that returns the values of an object in an index. The function must be pure, because it is called again when
-the object is removed."""
+"""Function that returns the values under which an index contains an object. The function must be pure, because it is
+called again when the object is removed."""
 Handler = Callable[[T | None, T | None], None]
-"""Function that is called for each change with the old and the new object; None stands for a missing object."""
+"""Function that is called for each change with the old and the new object; a missing object is None."""
 
 
 class ObjectStore(Generic[T]):
-    """Objects by key (`namespace/name`, or `name`). Thread-safe.
+    """A store of objects by key (`namespace/name`, or `name`). Thread-safe.
 
-    Objects are shared, not copied: readers must not change them.
+    All readers share the same objects, so they must not change the objects.
 
-    If `packed` names the type, objects (with templates or other plain data) are stored as JSON text, and each reader
-    gets a copy. Any user can write a long list of short arguments, which takes twelve times as much memory in Python as
-    in JSON. Decoding a usual Job takes some microseconds, so kinds that are read by the thousand, such as pods, should
-    not be packed.
+    If `packed` is a type, its objects are stored as JSON text, and each reader gets a copy. This suits types with
+    templates or other plain data. Any user can write a long list of short arguments, which needs twelve times as much
+    memory as Python objects than as JSON text. Decoding a usual Job takes some microseconds, so kinds whose objects are
+    read by the thousand, such as pods, should not be packed.
     """
 
     def __init__(self, indexers: Mapping[str, Indexer[T]] | None = None, *, packed: type[T] | None = None) -> None:
@@ -55,7 +55,7 @@ class ObjectStore(Generic[T]):
         return None if found is None else self._unpack(found)
 
     def keys(self) -> list[str]:
-        """Return a copy of all keys."""
+        """Return a copy of the set of all keys."""
         with self._lock:
             return [*self._objects]
 
@@ -78,7 +78,7 @@ class ObjectStore(Generic[T]):
         """Add or replace an object. The method is only for the store's single writer, the reflector.
 
         A caller that has `packed` (the stored form) and `old` (the result of `get`) should pass them, because computing
-        each takes milliseconds for a long object. If an indexer raises an exception, the store is not changed.
+        them takes milliseconds for a long object. If an indexer raises an exception, the store is not changed.
         """
         key = obj.metadata.key
         values = {name: list(indexer(obj)) for name, indexer in self._indexers.items()}
@@ -120,7 +120,10 @@ class ObjectStore(Generic[T]):
 
 
 def text_of(obj: Object) -> bytes:
-    """Return an object as JSON. The text is copied, because the encoder's buffer may be larger than its content."""
+    """Return an object as JSON.
+
+    The JSON text is copied, because the encoder's buffer may be larger than its content.
+    """
     return bytes(memoryview(msgspec.json.encode(obj)))
 
 
@@ -133,10 +136,10 @@ class Mirror(Generic[T]):
 
     Handlers get (None, new) for an added object, (old, new) for a changed one and (old, None) for a deleted one. `old`
     is always the `new` of the previous call for this object, trimmed by `keep`. Handlers are called after the store has
-    changed. An exception is logged and counted, and the other handlers are still called.
+    changed. An exception in a handler is logged and counted, and the other handlers are still called.
 
-    Objects that exceed the memory limit `budget` are left out and reported to `refused`. A known object keeps its old
-    version, or is dropped if older objects of its namespace need the space.
+    Objects that exceed the memory limit `budget` are left out of the store and reported to `refused`. If the new
+    version of a stored object is left out, the old version stays until older objects of its namespace need the space.
 
     An object that does not satisfy `wants` is treated as missing; `wants` is evaluated for each version.
     """
@@ -155,20 +158,23 @@ class Mirror(Generic[T]):
         self._wants = wants
         self.handlers: list[Handler[T]] = []
         self.refused: list[Callable[[T, str], None]] = []
-        """Functions that are called with each left-out object and the reason."""
+        """Functions that are called with each object that is left out of the store, and the reason."""
         self.budget = budget
         self._plural = plural
         self._keep = keep
 
     def put_all(self, items: Iterable[T], keys: set[str]) -> Iterator[None]:
-        """Store all objects, and collect their keys in `keys`. Reading an object and storing it are separate steps."""
+        """Store all objects of a list, and collect their keys in `keys`.
+
+        Reading an object and storing the object are separate steps, so that other tasks can run in between.
+        """
         for item in items:
             yield
             keys.add(self.add_object(item))
             yield
 
     def keep_only(self, keys: Collection[str]) -> Iterator[None]:
-        """Remove all objects except `keys`, one per step; after `put_all` of a list, the store then equals the list.
+        """Remove all objects except those with `keys`, one per step, so that the store equals the list.
 
         The store is changed object by object and never emptied. During the change, readers see a mix of old and new
         objects, as with a delayed watch, but never a cluster without pods.
@@ -216,7 +222,7 @@ class Mirror(Generic[T]):
             self._notify(old, None)
 
     def _within_budget(self, new: T, packed: Any) -> bool:
-        """Make space for an object by dropping newer objects, not older ones; return False if it does not fit."""
+        """Make space for an object by dropping newer objects; return False if older ones would have to be dropped."""
         if self.budget is None:
             return True
         verdict = self.budget.weigh(new, packed)

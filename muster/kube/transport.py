@@ -1,7 +1,7 @@
 """HTTP exchanges with the API server: aiohttp's connections, with credentials, time limits, errors and metrics.
 
-This module does not retry requests, because only the caller knows if a retry is harmless. (aiohttp retries a GET or
-DELETE only if a reused connection is broken.)
+This module does not retry requests, because only the caller knows whether a retry is harmless. (aiohttp retries a GET
+or DELETE only if a reused connection is broken.)
 """
 
 import asyncio
@@ -43,7 +43,7 @@ _CONNECT_S = 5.0
 _KEPT_S = 60.0
 """Time after which an idle connection is closed."""
 _CREDENTIALS_S = 10.0
-"""Time after which the Authorization header is determined again."""
+"""Time after which the value of the Authorization header is determined again."""
 _FIRST_ERROR = 400
 _SHOWN_CHARS = 500
 _MOST_AT_ONCE_BYTES = 1024 * 1024
@@ -53,12 +53,12 @@ event loop is not blocked."""
 _requests = cache(REQUESTS.labels)
 _seconds = cache(REQUEST_SECONDS.labels)
 _keepers: set[asyncio.Task[None]] = set()
-"""References to the tasks that keep sessions open. An event loop alone does not protect waiting tasks from garbage
-collection."""
+"""Strong references to the tasks that keep sessions open. An event loop alone does not protect waiting tasks from
+garbage collection."""
 
 
 class Transport:
-    """Sends requests to one API server, and converts error responses into exceptions.
+    """Sender of requests to one API server, which converts error responses into exceptions.
 
     A transport is used on one event loop, and ends with the loop.
     """
@@ -175,7 +175,7 @@ class Transport:
         )
 
     def _open(self) -> aiohttp.ClientSession:
-        """Return the session of the running loop, created on first use."""
+        """Return the HTTP session of the running event loop, which is created on first use."""
         if self._session is None:
             connector = aiohttp.TCPConnector(
                 limit=0, keepalive_timeout=_KEPT_S, ssl=self._config.tls or True, socket_factory=_watched_socket
@@ -201,10 +201,10 @@ class Transport:
 
 
 class _CachedHeader:
-    """Cache of the Authorization header, which is determined in a thread because a program may have to run for it.
+    """Cache of the Authorization header. A thread determines its value, because this may require running a program.
 
-    All calls wait for the same result, and a call that times out does not cancel it, so that a hanging program is not
-    started again by each call.
+    All calls wait for the same run of the program. A call that times out does not cancel the run, so that a hanging
+    program is not started again by each call.
     """
 
     def __init__(self, ask: Callable[[], str] | None) -> None:
@@ -214,7 +214,7 @@ class _CachedHeader:
         self._fresh_until = float("-inf")
 
     async def header(self) -> str | None:
-        """Return the current value of the header; None if requests need none."""
+        """Return the current value of the Authorization header; None if requests need no such header."""
         if self._ask is None or time.monotonic() < self._fresh_until:
             return self._header
         if self._asking is None:
@@ -240,7 +240,7 @@ def _proxy(url: str | None) -> tuple[URL | None, dict[str, str]]:
 
 
 async def _keep(session: aiohttp.ClientSession) -> None:
-    """Keep a session open until this task is cancelled, as all tasks are at the end of an event loop."""
+    """Keep a session open until this task is cancelled; the end of an event loop cancels all its tasks."""
     async with session:
         await asyncio.get_running_loop().create_future()
 
@@ -258,7 +258,7 @@ async def _rest(answer: aiohttp.ClientResponse, where: str) -> bytes:
 
 
 def _watched_socket(address: aiohttp.AddrInfoType) -> socket.socket:
-    """Create a socket that detects within a minute that its peer has vanished; a log may be silent for longer."""
+    """Create a socket that detects within a minute that its peer has vanished, even on a stream without data."""
     family, kind, protocol, *_ = address
     made = socket.socket(family, kind, protocol)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -270,7 +270,7 @@ def _watched_socket(address: aiohttp.AddrInfoType) -> socket.socket:
 
 @dataclass(slots=True)
 class _SentRequest:
-    """One request, for its metrics; `code` is the status of the response once it has arrived."""
+    """Data about one request, for its metrics; `code` is the status of the response once the response has arrived."""
 
     where: str
     code: int = 0
@@ -278,7 +278,7 @@ class _SentRequest:
 
 @asynccontextmanager
 async def _sending(where: str, verb: str, resource: str, timeout_s: float) -> AsyncIterator[_SentRequest]:
-    """Limit the time of a request, count it, and raise `Unreachable` for each failure of the connection."""
+    """Limit the time of a request, count the request, and raise `Unreachable` for each failure of the connection."""
     started = time.perf_counter()
     sent = _SentRequest(where)
     try:

@@ -1,12 +1,13 @@
-"""Trimming of long objects: removes parts that are slow to decode and that real objects do not have. Pure.
+"""Trimming of long objects: removal of parts that are slow to decode, and that no real object contains. Pure.
 
 The API server accepts a megabyte of labels, owners or finalizers in one object, and of tolerations, volumes or node
-selectors in one pod. Decoding tens of thousands of such small strings takes tens of milliseconds on an event loop. Real
-objects have some dozens of such entries. Annotations have at most 256 KiB in total. Annotations of pods are reduced to
-the keys that Muster reads, because the caches have no memory limit for pods. Containers and resources cannot be
-trimmed, because a pod's requests depend on them; the policy `muster-pods` limits their number. Commands, arguments and
-variables are not limited, but no code reads them from existing pods. A PodGroup that is too long is not decoded at
-all, because trimming would change its meaning.
+selectors in one pod. Decoding tens of thousands of small strings takes tens of milliseconds on an event loop. Real
+objects have some dozens of labels, owners, finalizers, tolerations, volumes or node selectors. The API server limits
+the annotations of an object to 256 KiB in total. Annotations of pods are reduced to the keys that Muster reads, because
+the caches have no memory limit for pods. Containers and resources cannot be trimmed, because a pod's requests depend on
+them; the policy `muster-pods` limits their number. Commands, arguments and environment variables are not limited, but
+no code reads them from existing pods. A PodGroup that is too long is not decoded at all, because trimming would change
+its meaning.
 """
 
 from collections.abc import Iterator
@@ -21,9 +22,10 @@ from muster.api.limits import DEMAND_BYTES, GANG_BYTES, METADATA_BYTES, Limit
 LONG: Final = 65_536
 """Size in bytes above which an object is trimmed."""
 _ANNOTATION_CHARS: Final = 1_024
-"""Length to which the annotations of a pod with too many or too long annotations are cut; Muster's are far shorter."""
+"""Length to which too many or too long annotations of a pod are cut; Muster's own annotations are far shorter."""
 TOO_LARGE: Final = f"{names.DOMAIN}/too-large"
-"""Name that replaces parts of a pod which are too long: a label that no node has, and a gate that is never removed."""
+"""Name of a node label and of a scheduling gate that replace overlong parts of a pod. No node has this label, and no
+controller removes this gate."""
 
 
 class _Metadata(msgspec.Struct, rename="camel", gc=False):
@@ -34,7 +36,7 @@ class _Metadata(msgspec.Struct, rename="camel", gc=False):
 
 
 class _Container(msgspec.Struct, gc=False):
-    """The fields of a container that no limit covers."""
+    """The fields of a container whose length no limit covers."""
 
     command: msgspec.Raw = msgspec.Raw()
     args: msgspec.Raw = msgspec.Raw()
@@ -42,7 +44,7 @@ class _Container(msgspec.Struct, gc=False):
 
 
 class _PodDemands(msgspec.Struct, rename="camel", gc=False):
-    """The fields of a pod that the planner reads."""
+    """The fields of a pod's spec that the planner reads."""
 
     node_selector: msgspec.Raw = msgspec.Raw()
     affinity: msgspec.Raw = msgspec.Raw()
@@ -69,7 +71,7 @@ class _LongPodGroup(_LongObject, gc=False):
 
 
 def _texts_of(keys: frozenset[str]) -> type[msgspec.Struct]:
-    """Return a type that reads only these keys of an object's labels or annotations."""
+    """Return a type that decodes only these keys of an object's labels or annotations."""
     fields = {f"key_{number}": key for number, key in enumerate(sorted(keys))}
     return msgspec.defstruct(
         "_Texts", [(name, str | msgspec.UnsetType, msgspec.UNSET) for name in fields], rename=fields
@@ -95,8 +97,8 @@ _INSTEAD: dict[str, Any] = {
     },
     "scheduling_gates": [{"name": TOO_LARGE}],
 }
-"""Replacements for fields that are too long. With these replacements, a waiting pod fits no node, whereas a bound pod
-is still counted with its resources."""
+"""Maps a field that can be too long to its replacement. With a replacement, a waiting pod fits no node, whereas a bound
+pod still counts with its resources."""
 
 
 def trimmed(data: bytes | msgspec.Raw, plural: str = "") -> bytes | msgspec.Raw:
@@ -125,7 +127,10 @@ def trimmed(data: bytes | msgspec.Raw, plural: str = "") -> bytes | msgspec.Raw:
 
 
 def too_long(group: bytes | msgspec.Raw) -> list[FieldError]:
-    """Return the parts of a PodGroup that are too long. Raises msgspec.DecodeError if the text is not an object."""
+    """Return replacements for the parts of a PodGroup that are too long.
+
+    Raises msgspec.DecodeError if the text is not an object.
+    """
     return _too_long(_of_kind["podgroups"].decode(group)) if len(memoryview(group)) > LONG else []
 
 
@@ -135,7 +140,7 @@ def _too_long(group: _LongPodGroup) -> list[FieldError]:
 
 
 def _cuts(found: _LongObject) -> Iterator[tuple[bytes, bytes]]:
-    """Yield each part that is too long, and its replacement."""
+    """Yield each part of an object that is too long, with its replacement."""
     for name, many in _long(found.metadata, METADATA_BYTES):
         if name == "labels":
             yield many, msgspec.json.encode(_charged.decode(many))
@@ -153,7 +158,7 @@ def _cuts(found: _LongObject) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _long(parts: msgspec.Struct, limit: Limit) -> Iterator[tuple[str, bytes]]:
-    """Yield the fields that exceed the limit."""
+    """Yield the names of the fields that exceed the limit."""
     for name in parts.__struct_fields__:
         raw = getattr(parts, name)
         if isinstance(raw, msgspec.Raw) and len(memoryview(raw)) > limit.value:

@@ -1,4 +1,4 @@
-"""One watch request: the bytes from the API server are split into lines, which are decoded into typed events."""
+"""One watch request, whose response is split into lines, each of which is decoded into a typed event."""
 
 import asyncio
 from collections import deque
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class _WatchEvent(msgspec.Struct, gc=False):
-    """The envelope of an event, whose type determines the type of the object."""
+    """The envelope of a watch event; the event's type determines the type of the object in it."""
 
     type: str
     object: msgspec.Raw
@@ -31,9 +31,10 @@ _decode_event = msgspec.json.Decoder(_WatchEvent).decode
 class Watch(Generic[T]):
     """Iterator over (type, object) of an open stream, which ends when the server ends it or `close` is called.
 
-    Types are ADDED, MODIFIED, DELETED and BOOKMARK. An ERROR event is raised as an `APIError` (`Gone` if the resource
-    version is too old), a broken stream as `Unreachable`. An unreadable object is logged and skipped, so that the other
-    objects are still reported. The deletion of such an object is reported by its name.
+    The types of events are ADDED, MODIFIED, DELETED and BOOKMARK. An ERROR event is raised as an `APIError` (`Gone` if
+    the resource version is too old), a broken stream as `Unreachable`. An unreadable object is logged and skipped, so
+    that the other objects are still reported. The deletion of an unreadable object is reported with the object's name
+    only.
 
     Until an event is consumed, only a small part of the stream is read ahead, and the server waits. A watch is used on
     one event loop.
@@ -88,7 +89,7 @@ class Watch(Generic[T]):
         self.close()
 
     async def _event(self, line: bytes) -> tuple[str, T] | None:
-        """Return the event in a line; None if its object is left out.
+        """Return the event in a line; None if the event's object is left out.
 
         Raises msgspec.DecodeError if the line has no event.
         """
@@ -138,13 +139,13 @@ class Watch(Generic[T]):
 
 
 async def _share_loop(line: bytes) -> None:
-    """Let other tasks run if the line is long, because each step of its processing then takes milliseconds."""
+    """Let other tasks run if the line is long, because each step of processing a long line takes milliseconds."""
     if len(line) > LONG:
         await asyncio.sleep(0)
 
 
 class LineCutter:
-    """Splits chunks of any size into complete lines; empty lines and an unfinished last line are left out.
+    """A splitter of chunks of any size into complete lines; empty lines and an unfinished last line are left out.
 
     Parts of a long line are joined only once, when the line is complete. A line of more than `most_bytes` is truncated
     to slightly more than `most_bytes`.
@@ -174,7 +175,7 @@ class LineCutter:
 
 
 async def lines_of(answer: aiohttp.ClientResponse) -> AsyncGenerator[bytes]:
-    """Yield the lines of a stream as they arrive, even after long silence; raises one of `BROKEN` on failure."""
+    """Yield the lines of a stream as they arrive, however long they take; raises one of `BROKEN` on failure."""
     cutter = LineCutter()
     try:
         while data := await answer.content.readany():

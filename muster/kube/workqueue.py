@@ -1,6 +1,6 @@
 """A work queue of keys with client-go's semantics.
 
-A key is queued at most once, however often it is added. A key in progress is not handed out again; if it is added in
+A key is queued at most once, however often it is added. A key in progress is not returned again; if the key is added in
 the meantime, it is queued again after `done`. Keys can be added after a fixed delay, or after a delay that doubles with
 each failure. A worker runs this loop::
 
@@ -13,9 +13,9 @@ each failure. A worker runs this loop::
         finally:
             queue.done(key)
 
-A key has only one worker at a time, so no lock is needed. Unlike client-go's queue, this queue does not process keys in
-order of arrival. Groups of keys alternate (`GroupQueue`), so that many keys of one tenant do not delay the few keys of
-another. Without `group_of`, each key is its own group.
+A key has only one worker at a time, so workers need no lock for it. Unlike client-go's queue, this queue does not
+process keys in order of arrival. The queue alternates between groups of keys (`GroupQueue`), so that many keys of one
+tenant do not delay the few keys of another. Without the function `group_of`, each key is a group of its own.
 """
 
 import heapq
@@ -66,16 +66,16 @@ class WorkQueue(Generic[K]):
             QUEUE_DEPTH.labels(name).set_function(self.__len__)
 
     def __len__(self) -> int:
-        """Return the number of keys that are ready for `get`, without delayed keys."""
+        """Return the number of keys that are ready for `get`, excluding delayed keys."""
         return len(self._ready)
 
     def add(self, key: K, *, first: bool = False) -> None:
-        """Add a key, unless it is already queued; with `first`, before the other keys of its group."""
+        """Add a key, unless the key is already queued; with `first`, before the other keys of its group."""
         with self._changed:
             self._add(key, first=first)
 
     def add_after(self, key: K, delay_s: float) -> None:
-        """Add a key after `delay_s`; if it is added several times, it is queued at the earliest of these times."""
+        """Add a key after `delay_s`; a key that is added several times is queued at the earliest time."""
         with self._changed:
             if self._down:
                 return
@@ -105,7 +105,7 @@ class WorkQueue(Generic[K]):
         return self._failures.get(key, 0)
 
     def get(self, timeout_s: float | None = None) -> K | None:
-        """Take the next key until `done`; None after `timeout_s` or when the queue is shut down."""
+        """Return the next key, which is then in progress until `done`; None after `timeout_s` or a shutdown."""
         deadline = None if timeout_s is None else self._monotonic_s() + timeout_s
         with self._changed:
             while not self._down:
@@ -123,7 +123,7 @@ class WorkQueue(Generic[K]):
             return None
 
     def done(self, key: K) -> None:
-        """Mark the work on a key as done; if the key was added in the meantime, queue it again."""
+        """Mark the work on a key as done; queue the key again if it was added in the meantime."""
         with self._changed:
             if key in self._processing:
                 self._processing.discard(key)
@@ -155,8 +155,8 @@ class WorkQueue(Generic[K]):
     def _promote(self) -> float | None:
         """Queue all delayed keys that are due, and return the time when the next one is due.
 
-        If a key is added with an earlier time, it gets a second heap entry, because entries cannot be removed from the
-        middle of a heap. `_due` contains the valid time; other entries are skipped.
+        A key that is added again with an earlier time gets a second entry, because entries cannot be removed from
+        within a heap. `_due` contains the valid time of each key; heap entries with another time are skipped.
         """
         now = self._monotonic_s()
         while self._heap:
@@ -173,17 +173,17 @@ class WorkQueue(Generic[K]):
 class GroupQueue(Generic[K]):
     """Queued keys, taken from each group (`group_of`) alternately. Not thread-safe.
 
-    Groups without keys in progress precede all other groups; among equal groups, the one that has waited longest is
-    first. The cost of each operation does not depend on the number of keys and groups.
+    Groups without keys in progress come before all other groups. Among equal groups, the one that has waited longest
+    comes first. The cost of an operation on the queue does not depend on the number of keys and groups.
     """
 
     def __init__(self, group_of: Callable[[K], Hashable]) -> None:
         self._group_of = group_of
         self._idle: OrderedDict[Hashable, tuple[deque[K], deque[K]]] = OrderedDict()
-        """Maps a group without a key in progress to its queued keys, in order of arrival: those added with `first`, and
-        all others."""
+        """Maps a group without a key in progress to its queued keys in order of arrival, first the keys added with
+        `first`."""
         self._busy: OrderedDict[Hashable, tuple[deque[K], deque[K]]] = OrderedDict()
-        """Maps a group with a key in progress to its queued keys, in the same form."""
+        """Maps a group with a key in progress to its queued keys, in the same order as `_idle`."""
         self._in_work: Counter[Hashable] = Counter()
         self._length = 0
 
@@ -199,7 +199,7 @@ class GroupQueue(Generic[K]):
         self._length += 1
 
     def next_key(self) -> K:
-        """Take the next key, which is then in progress. Raises KeyError if there is none."""
+        """Return the next key, which is then in progress. Raises KeyError if no key is queued."""
         group, keys = (self._idle or self._busy).popitem(last=False)
         key = (keys[0] or keys[1]).popleft()
         self._length -= 1

@@ -1,7 +1,7 @@
-"""Limits for clients of a server: time for a request and a response, size of a header, number of connections.
+"""Limits for clients: the time for a request and a response, the size of a header, the number of connections.
 
-uvicorn itself waits for a client without a deadline, and accepts a header of any size. With these limits, a request, a
-response and a connection each have a deadline, which begins at their start and is not extended by further bytes.
+Without these limits, uvicorn waits for a client without a deadline, and accepts a header of any size. A request, a
+response and a connection each have a deadline, which further bytes do not extend.
 """
 
 import asyncio
@@ -16,22 +16,22 @@ from muster.process.counters import from_zero
 REQUEST_S = 10.0
 """Maximum time from the first byte of a request to the last."""
 ANSWER_S = 10.0
-"""Maximum time for a client to receive a response, counted from when the server must wait for the client. Over TLS,
-uvloop buffers the whole response, so the client has the time for which a connection may be idle."""
+"""Maximum time for a client to receive a response, counted from the moment when the server must wait for the client.
+Over TLS, uvloop buffers the whole response, so the limit for idle connections applies to the client instead."""
 LINGER_S = 0.3
-"""Time for which idle connections stay open when the server stops, so that a request that is already on its way is
-still answered."""
+"""Time for which a stopping server keeps idle connections open, so that it still answers a request that is already on
+its way."""
 AGE_S = 3600.0
 """Age at which a connection is closed after its next response, so that its client must present its certificate
 again."""
 HEADER_BYTES = 64 * 1024
 HEADER_FIELDS = 100
 CONNECTIONS = 1000
-"""Maximum number of connections without a complete request. If the maximum is exceeded, the address with the most
-connections loses its oldest one, so that no client can shut out another. Requests in progress are not counted, because
-kube-scheduler has one for each waiting member of a gang."""
+"""Maximum number of connections without a complete request. Above the maximum, the client address with the most
+connections loses its oldest connection, so that no client can shut out another. Connections with a request in progress
+do not count, because kube-scheduler has one for each waiting member of a gang."""
 _CHECKS = 50
-"""After every `CONNECTIONS / _CHECKS` new connections, all connections are counted; more often would cost too much
+"""Number of counts of all connections per `CONNECTIONS` new connections; more frequent counts would cost too much
 time."""
 
 OPEN = Gauge("muster_server_connections", "Open client connections of all servers of the process")
@@ -57,7 +57,7 @@ class BoundedConnection(HttpToolsProtocol):
     _leaving = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
-        """Start the timer for the first request; uvicorn itself has such a timer only for later requests."""
+        """Start the timer for a connection's first request; uvicorn itself has a timer only for later requests."""
         super().connection_made(transport)
         OPEN.inc()
         self.begun_at_s = self.loop.time()
@@ -74,7 +74,7 @@ class BoundedConnection(HttpToolsProtocol):
         _stop(self._answer)
 
     def data_received(self, data: bytes) -> None:
-        """Refuse an endless header, once it exceeds the limit by more than one read."""
+        """Refuse an endless header once it exceeds the limit by more than the length of one read."""
         header = self.headers
         super().data_received(data)
         if self._in_header and self.headers is header:
@@ -122,7 +122,7 @@ class BoundedConnection(HttpToolsProtocol):
         _stop(self._answer)
 
     def shutdown(self) -> None:
-        """Close the connection after its current response, or soon if no request is in progress."""
+        """Close the connection after its current response or, if no request is in progress, after a short time."""
         self._leaving = True
         if self._is_idle:
             self.loop.call_later(LINGER_S, self._leave)

@@ -32,7 +32,7 @@ PAGES: Final = ("/debug", THREADS, TASKS)
 
 
 class Debug:
-    """Debug pages of one process, which show its `options`, and its numbers of objects, as `sizes` returns them.
+    """Debug pages of one process, which show its `options`, and the numbers of objects that `sizes` returns.
 
     `loop` returns the event loop whose tasks are shown; by default, the loop of the API client.
     """
@@ -58,7 +58,7 @@ class Debug:
         return Response(text, media_type="application/json")
 
     def summary(self) -> dict[str, Any]:
-        """Return the version, the options including the settings, and the sizes; times are in seconds."""
+        """Return the version, the options including the settings, and the numbers of objects; times are in seconds."""
         return {
             "process": self._process,
             "version": version("muster"),
@@ -82,9 +82,9 @@ def stacks() -> str:
 
 
 def waits(loop: asyncio.AbstractEventLoop) -> str:
-    """Return the stacks of an event loop's tasks, the innermost call last.
+    """Return the stacks of an event loop's tasks, with the innermost call last.
 
-    Equal stacks are listed once, with their number.
+    Equal stacks are listed once, with the number of their tasks.
     """
     counts = Counter("".join(_places(task.get_coro())) for task in asyncio.all_tasks(loop))
     return "\n".join(f"{count} tasks\n{place}" for place, count in counts.most_common())
@@ -114,22 +114,25 @@ class Health:
         self._liveness: dict[str, Check] = {}
 
     def add_check(self, name: str, check: Check) -> None:
-        """Add a check. The check is called at each probe, so it must be fast and must not raise."""
+        """Add a check.
+
+        Add a readiness check. The check is called at each probe, so it must be fast and must not raise an exception.
+        """
         self._checks[name] = check
 
     def add_liveness_check(self, name: str, check: Check) -> None:
         """Add a check for faults that only a restart of the process can fix.
 
-        Like any check, a liveness check must be fast and must not raise.
+        Like any check, a liveness check must be fast and must not raise an exception.
         """
         self._liveness[name] = check
 
     def ready(self) -> dict[str, str]:
-        """Return the reasons of failed checks by name; empty if the process is ready."""
+        """Return the reasons of failed checks, keyed by the check's name; empty if the process is ready."""
         return _objections(self._liveness | self._checks)
 
     def alive(self) -> dict[str, str]:
-        """Return the reasons of failed liveness checks by name; empty while the process is alive."""
+        """Return the reasons of failed liveness checks, keyed by the check's name; empty while the process is alive."""
         return _objections(self._liveness)
 
 
@@ -142,7 +145,7 @@ class StatusServer:
     """Server of /metrics, /healthz (the process is alive) and /readyz (the process can work), in a daemon thread.
 
     /debug is served on loopback only. If `host` is the address of another interface, the server also listens on the
-    same port of the loopback (`kubectl port-forward` arrives there). Start the server after a fork, never before:
+    same port of the loopback, where `kubectl port-forward` connects. Start the server after a fork, never before:
     threads do not survive a fork, and metrics belong to the process that counts them. With port 0, the server selects a
     free port, which `port` returns.
     """
@@ -211,7 +214,7 @@ def _response(reasons: Mapping[str, str]) -> Response:
 
 
 def _is_local(request: Request) -> bool:
-    """Return True for a request over loopback that names this machine, because no web page can send such a request."""
+    """Return True for a request over loopback whose host is this machine; no web page can send such a request."""
     address = (request.scope["server"] or ("",))[0]
     named = host_of(request.headers.get("host", ""))
     return is_loopback(address) and is_loopback(named) and "origin" not in request.headers

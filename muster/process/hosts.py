@@ -18,7 +18,7 @@ def is_loopback(host: str) -> bool:
 
 @lru_cache(256)
 def host_of(header: str) -> str:
-    """Return the header `Host` without its port; empty for a malformed header."""
+    """Return the value of a `Host` header without the port; empty for a malformed header."""
     try:
         return urlsplit(f"//{header}").hostname or ""
     except ValueError:

@@ -10,7 +10,7 @@ from prometheus_client import Histogram
 TICK_S: Final = 0.1
 """Interval between two timers of the loop."""
 BLOCKED_S: Final = 5.0
-"""Delay from which an event loop counts as blocked, so that its process is neither ready nor alive."""
+"""Delay from which an event loop counts as blocked; the loop's process is then neither ready nor alive."""
 LAG = Histogram(
     "muster_loop_lag_seconds",
     "Seconds by which the event loop was late for a timer",
@@ -19,7 +19,7 @@ LAG = Histogram(
 
 
 class LoopLag:
-    """Meter of the delay of one event loop, from the call of `follow` on; any thread may call `blocked`."""
+    """Meter of one event loop's delay, beginning with the call of `follow`; any thread may call `blocked`."""
 
     def __init__(self, monotonic_s: Callable[[], float] = time.monotonic) -> None:
         self._monotonic_s = monotonic_s

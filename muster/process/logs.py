@@ -1,6 +1,6 @@
 """Structured logs: one JSON object per line on stderr, including the logs of libraries that use `logging`.
 
-Lines contain texts of tenants and are read on terminals, so control characters are escaped.
+Log lines may contain texts of tenants and are read on terminals, so control characters are escaped.
 """
 
 import faulthandler
@@ -25,8 +25,8 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f]|\r(?!\n)"
 def harmless(text: str) -> str:
     """Return a text whose control characters are escaped as in JSON, so that a terminal does not interpret them.
 
-    Colours are removed. A carriage return, by which progress bars rewrite a line, is replaced by a line end. JSON stays
-    valid, because the control characters that it contains outside of strings are not replaced.
+    Colours are removed. A carriage return, by which progress bars rewrite a line, is replaced by a line end. JSON texts
+    stay valid, because control characters outside of JSON strings are not replaced.
     """
     if text.isprintable():
         return text
@@ -39,7 +39,7 @@ def show_uncaught(kind: type[BaseException], error: BaseException, trace: Traceb
 
 
 def show_all_uncaught() -> None:
-    """Let `show_uncaught` write the uncaught errors of all threads."""
+    """Write the uncaught errors of all threads with `show_uncaught`."""
     sys.excepthook = show_uncaught
     if threading.excepthook is threading.__excepthook__:  # a test runner has its own hook, which fails the test
         threading.excepthook = _show_uncaught_in_thread
@@ -94,7 +94,7 @@ def _shared(process: str) -> list[Processor]:
 
 
 def _encode(event: EventDict, **_: Any) -> str:
-    """Encode a line as JSON.
+    """Encode a log line as JSON.
 
     Values that are not JSON-serializable are written as their repr, because logging must never fail.
     """
@@ -102,5 +102,5 @@ def _encode(event: EventDict, **_: Any) -> str:
 
 
 def _harmless_values(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """Return the event with values that are safe in a terminal; values that are not texts are shown by their repr."""
+    """Return a log event with values that are safe on a terminal; values other than strings become their repr."""
     return {key: harmless(value) if isinstance(value, str) else value for key, value in event.items()}

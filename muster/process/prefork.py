@@ -1,6 +1,6 @@
 """Server of a Flask app with gunicorn: a master process, and one uvicorn worker with some threads for the app.
 
-The master only holds the socket and restarts the worker if it dies; all state and all threads are in the worker.
+The master only holds the socket, and restarts a worker that has died; all state and all threads are in the worker.
 Therefore `on_worker_start` starts threads, caches and the status port after the fork.
 """
 
@@ -40,7 +40,7 @@ memory with incomplete requests."""
 
 
 class ThreadedApp:
-    """Wraps the Flask app as an ASGI app: once a request is complete, one of the threads processes it."""
+    """The Flask app as an ASGI app: one of the threads processes a request once the request is complete."""
 
     def __init__(self, app: flask.Flask, threads: int) -> None:
         self._app = app
@@ -89,8 +89,8 @@ def serve(
 ) -> None:
     """Serve over TLS until SIGTERM, then end the process with SystemExit (0 after an orderly stop).
 
-    Raises FileError if `files` cannot be used. Changes of the files apply to new connections. `on_worker_start` runs in
-    the worker before the first request and must not block; if it raises, the process ends with an error.
+    Raises FileError if the TLS `files` cannot be used. Changes of the files apply to new connections. `on_worker_start`
+    runs in the worker before the first request and must not block; if it raises, the process ends with an error.
     `on_worker_stop` runs in a thread of the worker after its last request.
     """
     servers.allow_descriptors()
@@ -138,7 +138,7 @@ def _in_worker(app: flask.Flask, threads: int, on_start: Callable[[], None], on_
 def _tie(master_pid: int) -> None:
     """Make the kernel end the worker when its master ends.
 
-    Otherwise, the worker of a killed master would continue to run for some seconds beside its successor.
+    Otherwise, the worker of a killed master would continue to run for some seconds alongside the new worker.
     """
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -158,7 +158,7 @@ class _Log(Logger):  # type: ignore[misc] # gunicorn ships no types
 
 
 class _Application(BaseApplication):  # type: ignore[misc] # gunicorn ships no types
-    """gunicorn application with settings from code only: no files, no command line, no environment."""
+    """gunicorn application whose settings come only from code: not from files, the command line or the environment."""
 
     def __init__(self, load: Callable[[], Any], settings: Mapping[str, Any]) -> None:
         self._load = load
@@ -166,7 +166,7 @@ class _Application(BaseApplication):  # type: ignore[misc] # gunicorn ships no t
         super().__init__()
 
     def load_config(self) -> None:
-        """Store the settings unchanged."""
+        """Store the given settings unchanged."""
         for key, value in self._settings.items():
             self.cfg.set(key, value)
 

@@ -1,7 +1,8 @@
-"""Servers of ASGI apps with uvicorn: in the process's own loop (`run`), or in a thread with its own loop (`Threaded`).
+"""Servers of ASGI apps with uvicorn, on an event loop in the main thread (`run`) or in a separate thread (`Threaded`).
 
-A call that waits is a coroutine, which occupies a connection but no thread. Therefore no code may block the event loop;
-blocking calls belong in a thread. `muster.process.bounds` limits clients, and `muster.process.tls` provides encryption.
+A request that waits is a coroutine, which occupies a connection but no thread. Code on the event loop must not block
+it, so blocking calls belong in a thread. `muster.process.bounds` limits clients, and `muster.process.tls` provides
+encryption.
 """
 
 import asyncio
@@ -54,7 +55,7 @@ def settings(tls: ServerTLS | None) -> dict[str, Any]:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Open a socket on this address (`::` serves IPv6 and IPv4); port 0 selects a free port.
+    """Open a socket on this address, where `::` serves IPv6 and IPv4, and port 0 selects a free port.
 
     Return a listening socket; raises OSError if the port is in use.
     """
@@ -92,8 +93,8 @@ def run(
     """Serve until SIGTERM or SIGINT, in this thread, on `loop` or a new event loop.
 
     Raises OSError if the port cannot be opened. `on_start` runs before the first request; its exceptions are raised to
-    the caller. After the signal, `on_stopping` runs on the loop. Afterwards, requests in progress get up to five
-    seconds to finish, and `on_stop` runs in a thread.
+    the caller. After the signal, `on_stopping` runs on the loop. Requests in progress then get up to five seconds to
+    finish, and `on_stop` runs in a thread.
     """
     allow_descriptors()
     prepare()
@@ -125,7 +126,7 @@ def run(
 
 
 class Threaded:
-    """Server of an app in a daemon thread, on sockets that it closes at the end.
+    """Server of an app in a daemon thread; the server closes its sockets at the end.
 
     Start this server after a fork, never before, because threads do not survive a fork.
     """

@@ -1,7 +1,7 @@
-"""Settings that are the same for all pods of a process, in a YAML file whose fields a Struct defines.
+"""Settings that are equal for all pods of a process, in a YAML file whose fields a Struct defines.
 
-Type, limits, default and description of a setting are only defined in the Struct. Command-line flags are only for
-settings that differ between pods.
+Only the Struct defines the type, limits, default and description of a setting. Command-line flags are only for settings
+that differ between pods.
 """
 
 import argparse
@@ -39,7 +39,7 @@ S = TypeVar("S", bound=Settings)
 
 
 class SettingsError(ValueError):
-    """Errors in a file, one sentence each."""
+    """Errors in a settings file, one sentence each."""
 
     def __init__(self, errors: Sequence[str]) -> None:
         super().__init__("; ".join(errors))
@@ -47,10 +47,9 @@ class SettingsError(ValueError):
 
 
 def read(text: str, wanted: type[S]) -> S:
-    """Return the settings in a file.
+    """Return the settings in a settings file.
 
-    Raises SettingsError with all errors in single fields or, if there are none, with all errors in combinations of
-    fields.
+    Raises SettingsError with all errors in single fields; without those, with all errors in combinations of fields.
     """
     try:
         document = yaml.safe_load(text)
@@ -87,7 +86,7 @@ def parser_of(process: str, description: str) -> argparse.ArgumentParser:
 
 
 def parse(parser: argparse.ArgumentParser, argv: Sequence[str] | None, wanted: type[S]) -> dict[str, Any]:
-    """Return the arguments by name; `settings` contains the settings from the file `--settings`, or the defaults.
+    """Return the arguments by name; `settings` has the settings from the file `--settings`, or the defaults.
 
     Errors end the process with code 2.
     """
@@ -112,7 +111,7 @@ def parse(parser: argparse.ArgumentParser, argv: Sequence[str] | None, wanted: t
 def _refused(words: Sequence[str], wanted: type[Settings]) -> Iterator[str]:
     """Yield a sentence for each rejected argument of a command line.
 
-    If the flag corresponds to a field of the settings file, the sentence names this field.
+    If the argument's flag corresponds to a field of the settings file, the sentence names this field.
     """
     flags = [word.partition("=")[0] for word in words if word.startswith("--")]
     moved = {flag: name for flag in flags if (name := _camel(flag)) in wanted.__struct_encode_fields__}
@@ -156,7 +155,7 @@ _NUMBERS: Final = ("a whole number", "a number")
 
 
 def mistakes(document: Any, shape: type, path: str) -> list[FieldError]:
-    """Return the errors, including unknown fields, in a `document` that should match the Struct `shape`."""
+    """Return the errors, including unknown fields, in a `document` that must match the Struct `shape`."""
     return list(_mistakes(document, inspect.type_info(shape), path))
 
 
@@ -215,7 +214,7 @@ def _of_fields(value: dict[Any, Any], shape: inspect.StructType, path: str) -> I
 
 
 def _below(path: str, name: Any) -> str:
-    """Return the path of a field; a name that contains a dot stays one part."""
+    """Return the path of a field as a list of names; a name that contains a dot stays one part."""
     if "." in str(name):
         return f"{path}[{name}]"
     return f"{path}.{name}" if path else str(name)

@@ -1,7 +1,7 @@
-"""TLS for a server whose certificate, key and client authorities are in files that may change while it runs.
+"""TLS for a server whose certificate, key and client authorities are in files that may change while the server runs.
 
-TLS 1.2 or later is required. If clients must present a certificate, TLS 1.3 is required, because a session of TLS 1.2
-could be resumed after the client's authority was removed.
+Clients must use TLS 1.2 or later. Clients that must present a certificate need TLS 1.3, because they could resume a
+session of TLS 1.2 after their authority was removed.
 """
 
 import os
@@ -33,18 +33,18 @@ class Files(NamedTuple):
 
 
 class _Shown(NamedTuple):
-    """The context for new connections, and the expiry time of its certificate in seconds since the epoch."""
+    """The TLS context for new connections, and the expiry time of its certificate in seconds since the epoch."""
 
     context: ssl.SSLContext
     ends_s: float
 
 
 class ServerTLS:
-    """TLS of a server that follows changes of its files.
+    """TLS of a server, which follows changes of the certificate's files.
 
     The server uses `context`. Each handshake checks the files, and continues with a context for their current content.
-    If the files cannot be used (e.g. because only one of them has been written yet), the last usable content stays in
-    use. If there has been no usable content yet, handshakes fail.
+    Unusable files, of which only one may have been written yet, leave the last usable content in use. Handshakes fail
+    until the files have had usable content.
     """
 
     def __init__(self, files: Files) -> None:
@@ -56,13 +56,13 @@ class ServerTLS:
         self.context.sni_callback = self._take_up
 
     def read_files(self) -> None:
-        """Read the files; raises FileError if they are unusable."""
+        """Read the files; raises FileError for unusable files."""
         self._stamp, self._shown = self._files.stamp(), _load_context(self._files)
 
     def ends_s(self) -> float:
         """Return the expiry time of the certificate for new connections, in seconds since the epoch.
 
-        Returns 0 if there is no certificate.
+        Returns 0 if the server has no certificate.
         """
         shown = self._now()
         return shown.ends_s if shown else 0.0
@@ -99,7 +99,7 @@ def send_end(tls: ServerTLS) -> None:
 
 
 def _context(*, requires_certificates: bool) -> ssl.SSLContext:
-    """Return a context without a certificate; with `requires_certificates`, clients must present one."""
+    """Return a TLS context without a certificate; with `requires_certificates`, clients must present a certificate."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.minimum_version = ssl.TLSVersion.TLSv1_3 if requires_certificates else ssl.TLSVersion.TLSv1_2
     if requires_certificates:

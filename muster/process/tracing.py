@@ -1,10 +1,11 @@
-"""OpenTelemetry traces of gangs on their way through the processes; disabled by default.
+"""OpenTelemetry traces of gangs across Muster's processes; disabled by default.
 
 The ids of a trace and of its first span are digests of the workload's UID. Every process computes the same ids, so
-objects and calls need not contain them. Spans are recorded after they have ended, in the same places as metrics. A
-process has one recorder, `SPANS`.
+neither objects nor calls need to contain the ids. Spans are recorded after they have ended, in the same places as
+metrics. A process has one span recorder, `SPANS`.
 
-OpenTelemetry is optional: `pip install 'muster[tracing]'`, or an image with requirements-tracing.lock, adds it.
+OpenTelemetry is optional; install it with `pip install 'muster[tracing]'`, or build the image with
+requirements-tracing.lock.
 """
 
 import importlib.util
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger()
 ENDPOINT_VARIABLE: Final = "OTEL_EXPORTER_OTLP_ENDPOINT"
-"""OpenTelemetry's own environment variable for the receiver of traces."""
+"""OpenTelemetry's own environment variable for the endpoint that receives traces."""
 ROOT: Final = "gang"
 """Name of the first span, which lasts from the submission of a gang until the gang runs."""
 _MISSING: Final = (
@@ -39,7 +40,7 @@ _ANY_TRACE: Final = 1  # ids must not be zero
 
 
 class Spans:
-    """Records the spans of this process; spans are dropped until `send` is called."""
+    """A recorder of this process's spans, which drops the spans until `send` is called."""
 
     def __init__(self) -> None:
         self._processor: SpanProcessor | None = None
@@ -93,11 +94,11 @@ class Spans:
 
 
 SPANS: Final = Spans()
-"""The recorder of this process."""
+"""The span recorder of this process."""
 
 
 class TracingError(ValueError):
-    """Raised if the settings enable traces but a required package is not installed; the message names the remedy."""
+    """Raised if the settings enable traces but a required package is missing; the message explains how to add it."""
 
 
 def check_endpoint(endpoint: str) -> None:
@@ -129,7 +130,7 @@ def configure(process: str, endpoint: str) -> None:
 
 
 def _installed() -> bool:
-    """Return True if the packages are installed; `find_spec` raises an error if a parent package is missing."""
+    """Return True if OpenTelemetry's packages are installed; `find_spec` raises an error without a parent package."""
     try:
         return all(importlib.util.find_spec(name) for name in _PACKAGES)
     except ModuleNotFoundError:
@@ -137,7 +138,7 @@ def _installed() -> bool:
 
 
 def workload_of(metadata: ObjectMeta) -> str:
-    """Return the UID of an object's workload: the controller's UID, otherwise its own UID."""
+    """Return the UID of an object's workload: the UID of the object's controller, otherwise of the object itself."""
     owner = metadata.controller
     return owner.uid if owner else metadata.uid
 

@@ -1,4 +1,4 @@
-"""Accelerators of one container: which of its resources are devices, and how many devices it requests. Pure.
+"""Accelerators of one container: which of its requested resources are devices, and how many devices it requests. Pure.
 
 Frameworks usually run one process per device. Resources are recognized by the names that device plugins register. A
 resource that measures a property of a device (memory, cores) stands for a fraction of one device, not for a number of
@@ -21,19 +21,19 @@ ACCELERATORS: Final = (
     "aws.amazon.com/neuron", "aws.amazon.com/neurondevice", "aws.amazon.com/neuroncore", "google.com/tpu",
     "huawei.com/Ascend*", "cambricon.com/mlu*", "hygon.com/dcu*",
 )  # fmt: skip
-"""Names of resources that count devices, in addition to all names with `gpu` after the slash. A `*` stands for a model
-or profile."""
+"""Names of resources that count devices, in addition to all names with `gpu` after the slash. A `*` stands for the
+model or profile of a device."""
 _CLASSES: Final = ("gpu", "mig", "tpu", "neuron", "gaudi", "npu", "accelerator")
-"""Parts of device class names that identify accelerators; other device classes may be, for example, networks."""
+"""Parts of device class names that identify accelerators; other device classes are, for example, network devices."""
 _AMOUNTS: Final = ("mem", "core", "percent", "priority")
 """Parts of resource names that show that the resource measures a property of a device."""
 
 Claims = Callable[[PodResourceClaim], DeviceClaim | None]
-"""Function that returns the requests behind an entry of a pod's `resourceClaims`; None if they are unknown."""
+"""Function that returns the requests of the claim in an entry of a pod's `resourceClaims`; None if they are unknown."""
 
 
 def no_claims(_claim: PodResourceClaim) -> DeviceClaim | None:
-    """Return None, in place of a function that reads claims, for callers that cannot read them."""
+    """Return None for any claim: a substitute for a function that reads claims, for callers that cannot read them."""
     return None
 
 
@@ -42,7 +42,8 @@ class Accelerators(NamedTuple):
 
     number: int
     seen: bool
-    """True if a program should count the devices itself: for whole GPUs, and for claims with unknown requests."""
+    """True if the container's program should count the devices: for whole GPUs, and for claims with unknown
+    requests."""
 
 
 def is_accelerator(resource: str, more: Sequence[str] = ()) -> bool:
@@ -58,7 +59,7 @@ def accelerators(
     claims: Claims,
     more: Sequence[str] = (),
 ) -> Accelerators:
-    """Return the devices of a container with these requests, in a pod with this spec and these annotations."""
+    """Return the devices of a container with these requests in a pod with this spec and these annotations."""
     asked = {name: -(-amount // unit(name)) for name, amount in requests.items() if amount > 0}
     counted = {name: amount for name, amount in asked.items() if is_accelerator(name, more)}
     count = sum(counted.values()) or _shared(container, spec, annotations)
@@ -73,7 +74,7 @@ def accelerators(
 
 
 def _listed(resource: str, more: Sequence[str]) -> bool:
-    """Return True if the name is in the table; a wildcard does not match resources that measure a device."""
+    """Return True if the resource is in the table; a wildcard does not match resources that measure a device."""
     name = resource.lower()
     exact = any(name == each.lower() for each in (*ACCELERATORS, *more))
     return exact or (
@@ -83,7 +84,7 @@ def _listed(resource: str, more: Sequence[str]) -> bool:
 
 
 def _gpu(resource: str) -> str:
-    """Return how a resource with `gpu` in its name counts (by devices, or by a quantity); "" for others."""
+    """Return how a resource with `gpu` in its name counts (in devices, or as a quantity); "" for other resources."""
     _, _, name = resource.lower().rpartition("/")
     if "gpu" not in name:
         return ""
@@ -91,7 +92,7 @@ def _gpu(resource: str) -> str:
 
 
 def _shared(container: Container, spec: PodSpec, annotations: Mapping[str, str]) -> int:
-    """Return the number of devices of which KAI-Scheduler's annotations give this container a fraction."""
+    """Return the number of devices that this container shares by KAI-Scheduler's annotations."""
     named = annotations.get(names.GPU_CONTAINER, spec.containers[0].name if spec.containers else "")
     with suppress(ValueError):  # another check refuses the annotation
         share = share_of(annotations, {})
@@ -100,7 +101,7 @@ def _shared(container: Container, spec: PodSpec, annotations: Mapping[str, str])
 
 
 def _claimed(container: Container, spec: PodSpec, claims: Claims) -> Iterator[tuple[bool, int | None]]:
-    """Yield a pair for each request that the container uses: True for accelerators, and the number of devices.
+    """Yield a pair for each claim request that the container uses: True for accelerators, and the number of devices.
 
     The number of devices is None if it is unknown.
     """
@@ -115,7 +116,7 @@ def _claimed(container: Container, spec: PodSpec, claims: Claims) -> Iterator[tu
 
 
 def _devices(request: DeviceRequest) -> tuple[bool, int | None]:
-    """Return True if a request is for accelerators, and the number of devices; None if its alternatives differ."""
+    """Return if a claim request is for accelerators, and the number of devices; None if its alternatives differ."""
     exact = [request.exactly] if request.exactly else request.first_available
     counts = {0 if each.admin_access else None if each.allocation_mode == ALL else max(1, each.count) for each in exact}
     of_accelerators = any(part in each.device_class_name.lower() for each in exact for part in _CLASSES)

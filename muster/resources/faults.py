@@ -19,13 +19,13 @@ _DURATIONS: Final = (NODE_FAULT_GRACE, AVOID_FAILED_NODE)
 
 
 def policy_of(annotations: Mapping[str, str]) -> Policy | None:
-    """Return the policy that a gang names; None if it names none, or an unknown one."""
+    """Return the node-fault policy that a gang names; None if the gang names no policy, or an unknown one."""
     named: dict[str, Policy] = {policy: policy for policy in get_args(Policy)}
     return named.get(annotations.get(ON_NODE_FAULT, ""))
 
 
 def seconds_of(annotations: Mapping[str, str], key: str) -> float | None:
-    """Return the seconds in an annotation, which may be 0; None unless it is a duration up to the limit."""
+    """Return the duration in an annotation in seconds, possibly 0; None for an invalid or too long duration."""
     seconds = readable_duration_s(annotations.get(key))
     return seconds if seconds is not None and seconds <= SECONDS.value else None
 

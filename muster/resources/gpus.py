@@ -33,9 +33,9 @@ class GpuShare:
     portion: int = 0
     """Thousandths of each device, 1 to 999; 0 if the memory is given."""
     memory: int = 0
-    """MiB of each device; 0 if the portion is given."""
+    """Memory of each device in MiB; 0 if the portion is given."""
     devices: int = 1
-    """Number of different devices."""
+    """Number of different devices of the node."""
     by_resource: bool = False
     """True if the share is requested by Volcano's resource, which only nodes with Volcano's device plugin have."""
 
@@ -52,8 +52,8 @@ class GpuShare:
 def share_of(annotations: Mapping[str, str], requests: Vector) -> GpuShare | None:
     """Return the GPU share that a pod requests, if any; raises a ValueError that names unreadable annotations.
 
-    Until a pod is bound, users can change its annotations, but not its requests. Therefore the annotations have no
-    effect if the pod requests whole GPUs, and Volcano's resource takes precedence over annotations.
+    Until a pod is bound, users can change the pod's annotations, but not its requests. Therefore the annotations are
+    ignored if the pod requests whole GPUs, and Volcano's resource takes precedence over them.
     """
     if any(requests.get(whole, 0) > 0 for whole in _WHOLE):
         return None
@@ -72,7 +72,7 @@ def share_of(annotations: Mapping[str, str], requests: Vector) -> GpuShare | Non
 
 
 def asking_for(share: GpuShare | None, annotations: Mapping[str, str]) -> dict[str, str] | None:
-    """Return annotations that request exactly this GPU share; None if the current annotations already request it."""
+    """Return annotations that request exactly this GPU share; None if the current annotations already do so."""
     wanted: dict[str, str] = {}
     if share is not None and not share.by_resource:
         wanted = (
@@ -144,7 +144,10 @@ def _portion(text: str) -> int:
 
 
 def _memory(text: str) -> int:
-    """Return the memory in MiB. A number without a unit is in MiB; a number with a unit is rounded up to MiB."""
+    """Return the memory that a text describes, in MiB.
+
+    A number without a unit is in MiB; a number with a unit is rounded up to MiB.
+    """
     if _COUNT.fullmatch(text):
         return int(text)
     unit = bool(text) and text[-1].isalpha() and text[-1] not in "num"
@@ -158,10 +161,10 @@ def _memory(text: str) -> int:
 
 
 def counted(pod: Pod) -> Vector:
-    """Return a bound pod's resources for its queue, with the GPU fraction that was recorded at its binding.
+    """Return the resources that a bound pod uses in its queue, with the GPU fraction that was recorded at its binding.
 
-    Only the recorded fraction is counted, regardless of what the pod requests now, because the pod got this fraction.
-    Raises a ValueError that names an invalid quantity.
+    Only the recorded fraction counts, not the pod's current request, because the pod got the recorded fraction. Raises
+    a ValueError that names an invalid quantity.
     """
     requests, annotations = requests_on_node(pod), pod.metadata.annotations
     devices = len(given_devices(annotations))
@@ -187,13 +190,13 @@ def is_gpu(resource: str) -> bool:
 
 
 def is_divided(node: Node, amounts: Vector) -> bool:
-    """Return True for a node with MIG devices (with either of NVIDIA's strategies), of which pods get no fractions."""
+    """Return True for a node with MIG devices (with either of NVIDIA's strategies), whose devices pods cannot share."""
     divided = any(amount > 0 and name.startswith(names.MIG_PREFIX) for name, amount in amounts.items())
     return divided or "-MIG-" in node.metadata.labels.get(names.GPU_PRODUCT, "")
 
 
 def format_portion(portion: int) -> str:
-    """Return thousandths of a device in the form in which users write them."""
+    """Return thousandths of a device as a text such as "0.5", as users write it."""
     return f"0.{portion:03}".rstrip("0") if portion < WHOLE else "1"
 
 

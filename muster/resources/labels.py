@@ -82,12 +82,12 @@ def is_domain(text: str) -> bool:
 
 
 def is_value(text: str) -> bool:
-    """Return True if a label may have this value; it may be empty."""
+    """Return True if a label may have this value, which may be empty."""
     return not text or (len(text) <= MAX_LABEL and _NAME.fullmatch(text) is not None)
 
 
 def _parts(text: str) -> Iterator[str]:
-    """Yield the requirements of a selector, which are separated by commas outside parentheses."""
+    """Yield the conditions of a selector, which commas outside of parentheses separate."""
     start = depth = 0
     for place, sign in enumerate(text):
         depth += (sign == "(") - (sign == ")")

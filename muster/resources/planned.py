@@ -1,7 +1,7 @@
-"""Parts of pod specs and templates that the planner uses; only these parts are stored and written to recordings.
+"""The parts of pod specs and templates that the planner uses; only these parts are stored and written to recordings.
 
-Environment variables, commands, images and names of Secrets do not affect on which nodes a pod fits. Any user can write
-a template with a megabyte of short arguments, which would take twelve megabytes in Python.
+Environment variables, commands, images and names of Secrets do not affect which nodes a pod fits on. Any user can write
+a template with a megabyte of short arguments, which would take twelve megabytes as Python objects.
 """
 
 from typing import Any
@@ -40,7 +40,7 @@ def planned_spec(spec: PodSpec) -> PodSpec:
 
 
 def planned_template(template: dict[str, Any]) -> PlannedTemplate:
-    """Return the parts of a user's template that the planner uses; msgspec.ValidationError if it is malformed."""
+    """Return the parts of a user's template that the planner uses; raise ValidationError for a malformed template."""
     meta = msgspec.convert(template.get("metadata") or {}, TemplateMeta)
     spec = planned_spec(msgspec.convert(template.get("spec") or {}, PodSpec))
     return PlannedTemplate(TemplateMeta(labels=meta.labels, annotations=meta.annotations), spec)

@@ -1,9 +1,9 @@
-"""Requests of a pod, computed as in kube-scheduler, usage of a quota by a pod, and a node's allocatable resources.
+"""Requests of a pod (as in kube-scheduler), a pod's usage of a ResourceQuota, and a node's allocatable resources.
 
 All functions are pure. Init containers run one after another, before the containers, so their maximum is counted and
 not their sum. A sidecar (an init container that always restarts) keeps running, so it counts with the containers and
-with later init containers. Pod-level resources replace the sum of the containers; the overhead of the runtime class is
-added.
+with later init containers. Pod-level resources replace the sum over the containers; the overhead of the runtime class
+is added.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,7 +23,7 @@ def pod_requests(spec: PodSpec) -> Vector:
 
 
 class AmountsOnNode(NamedTuple):
-    """Resources in a pod's status, from the kubelet, which may differ from the requests during a resize."""
+    """Resources that the kubelet reports in a pod's status, which may differ from the requests during a resize."""
 
     containers: dict[str, tuple[ResourceRequirements, Quantities]]
     """Maps a container to its actual resources, and to the resources allocated to it."""
@@ -35,7 +35,7 @@ class AmountsOnNode(NamedTuple):
 
 
 def amounts_on_node(pod: Pod) -> AmountsOnNode | None:
-    """Return the resources in a pod's status; None if the status has none."""
+    """Return the resources in a pod's status; None if the status contains no resources."""
     status = pod.status
     containers = {
         each.name: (each.resources, each.allocated_resources)
@@ -52,12 +52,12 @@ def amounts_on_node(pod: Pod) -> AmountsOnNode | None:
 
 
 def requests_on_node(pod: Pod) -> Vector:
-    """Return the resources that a pod uses on its node; during a resize, the larger of old and new ones count.
+    """Return the resources that a pod uses on its node; during a resize, the larger of old and new quantities.
 
     kube-scheduler up to 1.36 adds up, over the containers, the maximum of requested, allocated and actual resources.
     Requested resources are not counted if the kubelet reports that the resize is infeasible. Since 1.37, kube-scheduler
-    adds up each kind of resources and takes the largest sum, which is smaller if some containers grow while others
-    shrink. This function returns the larger value, which is safe for both versions.
+    adds up requested, allocated and actual resources separately, and takes the largest sum. This sum is smaller if some
+    containers grow while others shrink. This function returns the larger value, which is safe for both versions.
     """
     on_node = amounts_on_node(pod)
     if on_node is None:
@@ -78,7 +78,7 @@ def requests_on_node(pod: Pod) -> Vector:
 
 
 def _total(spec: PodSpec, of: Callable[[Container], Vector], whole: Vector, *, infeasible: bool = False) -> Vector:
-    """Return the sum over containers, or pod-level resources (`whole`: the actual ones), plus overhead and one pod."""
+    """Return the sum over all containers, or pod-level resources (`whole`: actual ones), plus overhead and one pod."""
     result = _container_requests(spec, of)
     if spec.resources:
         wanted, has = _pod_level_requests(spec.resources, result), _of_pods(whole)
@@ -146,7 +146,7 @@ _COMPUTE = (CPU, "memory", "ephemeral-storage")
 
 
 class PodUsage(NamedTuple):
-    """Requests and limits of some pods; `requests` also contains the number of pods."""
+    """Total requests and limits of a number of pods; `requests` also contains this number."""
 
     requests: Vector
     limits: Vector
@@ -157,7 +157,7 @@ class PodUsage(NamedTuple):
         return PodUsage(add(self.requests, other.requests), add(self.limits, other.limits))
 
     def times(self, count: int) -> "PodUsage":
-        """Return the usage of `count` such pods."""
+        """Return the usage of `count` pods with this usage."""
         return PodUsage(scale(self.requests, count), scale(self.limits, count))
 
 
@@ -165,18 +165,18 @@ NOTHING = PodUsage({PODS: 0}, {})
 
 
 def template_usage(template: Mapping[str, Any]) -> PodUsage:
-    """Return the usage of one pod of a template; raises ValueError that names an invalid quantity."""
+    """Return the requests and limits of one pod of a template; raises ValueError that names an invalid quantity."""
     return pod_usage(convert(template.get("spec") or {}, PodSpec))
 
 
 def pod_usage(spec: PodSpec) -> PodUsage:
-    """Return the usage of one pod."""
+    """Return the requests and limits of one pod."""
     limits = pod_requests(_limits_as_requests(spec))
     return PodUsage(pod_requests(spec), {name: amount for name, amount in limits.items() if name != PODS})
 
 
 def _limits_as_requests(spec: PodSpec) -> PodSpec:
-    """Return the pod spec with limits in place of requests, because both are added up in the same way.
+    """Return the pod spec with limits in place of requests, because limits are added up in the same way as requests.
 
     The pod's overhead is added only for resources for which at least one container has a limit.
     """
@@ -195,7 +195,7 @@ def _limited(container: Container) -> Container:
 
 
 def quota(usage: PodUsage) -> dict[str, str]:
-    """Return the usage under the names of a ResourceQuota: plain, `requests.…` and `limits.…`, and counts of pods."""
+    """Return the usage, keyed by the names in a ResourceQuota: `cpu`, `requests.cpu`, `limits.cpu`, `pods` etc."""
     requests = to_quantities(usage.requests)
     limits = to_quantities(usage.limits)
     pods = requests.pop(PODS)

@@ -1,8 +1,8 @@
-"""Kubernetes quantities ("500m", "1.5Gi", "3e2") as exact integers, and back.
+"""Conversion of Kubernetes quantities ("500m", "1.5Gi", "3e2") to exact integers, and back.
 
-The grammar is the API server's. A quantity is an ASCII decimal number with an optional suffix. The suffix is decimal (n
-u m k M G T P E), binary (Ki Mi Gi Ti Pi Ei) or an exponent (e3, E-2). Fractions of the requested unit are rounded up,
-and quantities beyond 64 bits are capped, as in the API server.
+Quantities have the API server's grammar. A quantity is an ASCII decimal number with an optional suffix. The suffix is
+decimal (n u m k M G T P E), binary (Ki Mi Gi Ti Pi Ei) or an exponent (e3, E-2). Fractions of the requested unit are
+rounded up, and quantities beyond 64 bits are capped, as in the API server.
 """
 
 import re
@@ -10,7 +10,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 LARGEST = 2**63 - 1
-"""The largest quantity; larger values are capped at it."""
+"""The largest quantity, at which larger values are capped."""
 
 _MAX_CHARS = 256
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
@@ -47,7 +47,7 @@ def exact(text: str) -> Fraction:
 
 
 def _read_number(text: str) -> tuple[int, int]:
-    """Return a quantity as a whole number, and the power of ten by which to multiply it."""
+    """Return a quantity as a whole number and the power of ten by which to multiply this number."""
     match = _PATTERN.fullmatch(text) if len(text) <= _MAX_CHARS else None
     if not match:
         raise ValueError(_complaint(text if len(text) <= _MAX_CHARS else f"{text[:20]}…"))

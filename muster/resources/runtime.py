@@ -62,7 +62,7 @@ def parse_days_s(text: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """Declared run time and deadline of a pod or template, in seconds; None if not set."""
+    """Declared run time and deadline of a pod or template, each in seconds, or None if not set."""
 
     declared_s: float | None = None
     """The annotation `muster.dev/expected-runtime`."""
@@ -70,7 +70,7 @@ class Runtime:
     """The pod's activeDeadlineSeconds, after which the pod is ended."""
 
     def expected_s(self, otherwise: float | None) -> float | None:
-        """Return the expected run time; `otherwise` is the workload's own value, used if the pod declares none.
+        """Return the expected run time; `otherwise` is the workload's own value for a pod that declares none.
 
         Returns None if the pod may run forever.
         """
@@ -80,7 +80,7 @@ class Runtime:
 
 
 UNKNOWN = Runtime()
-"""Runtime of a pod without annotation and deadline, which may run forever."""
+"""Runtime of a pod that has neither annotation nor deadline, and may therefore run forever."""
 
 
 def runtime_of(annotations: Mapping[str, str], active_deadline_seconds: int | None) -> Runtime:
@@ -95,7 +95,7 @@ def runtime_of(annotations: Mapping[str, str], active_deadline_seconds: int | No
 def declared_s(annotations: Mapping[str, str]) -> float | None:
     """Return the seconds in the annotation `muster.dev/expected-runtime`; None without the annotation.
 
-    An annotation that is not a duration, is 0, or is above the limit is ignored.
+    An annotation that is no duration, is 0, or exceeds the limit is ignored.
     """
     seconds = readable_duration_s(annotations.get(EXPECTED_RUNTIME))
     return seconds if seconds and 0 < seconds <= SECONDS.value else None
@@ -128,7 +128,7 @@ def notice_mistakes(annotations: Mapping[str, str], path: str) -> Iterator[Field
 
 @dataclass(frozen=True, slots=True)
 class RestartBudget:
-    """Maximum number of restarts of a gang within a period."""
+    """A restart budget: the maximum number of restarts of a gang within a period."""
 
     restarts: int
     within_s: float
@@ -139,7 +139,7 @@ class RestartBudget:
 
 
 def restart_budget(annotations: Mapping[str, str]) -> RestartBudget | None:
-    """Return the budget in the annotation `muster.dev/restart-budget` (`5 in 1h`); None if missing or invalid."""
+    """Return the restart budget in the annotation `muster.dev/restart-budget` (`5 in 1h`); None without a valid one."""
     text = annotations.get(RESTART_BUDGET, "")
     found = _BUDGET.fullmatch(text.strip()) if len(text) <= _MAX_CHARS else None
     if found is None:

@@ -16,7 +16,7 @@ _HOW = f"write a number of nodes from 0 to {SPARES.value}, or a number for each 
 
 
 def parse_spares(text: str) -> dict[str, int]:
-    """Return the numbers of nodes by pod set; the name is empty for the largest pod set.
+    """Return the numbers of spare nodes, keyed by pod set; the key "" stands for the largest pod set.
 
     Raises ValueError that explains the format.
     """
@@ -43,7 +43,7 @@ def parse_spares(text: str) -> dict[str, int]:
 
 
 def spares_of(annotations: Mapping[str, str]) -> dict[str, int]:
-    """Return the spare nodes of a PodGroup, by pod set; empty for an invalid annotation (if admission was bypassed)."""
+    """Return the numbers of a PodGroup's spare nodes, keyed by pod set; empty for an invalid annotation."""
     text = annotations.get(names.SPARES)
     if text is None:
         return {}
@@ -54,7 +54,7 @@ def spares_of(annotations: Mapping[str, str]) -> dict[str, int]:
 
 
 def borrows(annotations: Mapping[str, str]) -> bool:
-    """Return True for a gang that may run on borrowed spare slots, and is evicted when their owner needs them."""
+    """Return True for a gang that may run on borrowed spare slots until the gang that lends them needs them."""
     return annotations.get(names.BORROWS) == "true"
 
 

@@ -22,9 +22,10 @@ from muster.api.volcano.scheduling import NetworkTopology
 HYPER_NODES = "hypernodes"
 """Name of the topology that HyperNodes describe."""
 LAYERS = 3
-"""Maximum number of layers of slices, as in Kueue."""
+"""Maximum number of nested layers of slices, as in Kueue."""
 Level = str | int
-"""A level of a topology: a label key or a tierName, or a number, which stands for this tier and all lower ones."""
+"""A level of a topology: a label key, a tierName, or a number, which stands for the tier with this number and all lower
+tiers."""
 _KEY = re.compile(r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 
@@ -36,12 +37,12 @@ class Nearness:
     topology: str = ""
     """Name of the topology; if empty, the topology that has the requested level."""
     required: Level | None = None
-    """Level of the domain that must contain all pods; the pods wait until there is such a domain. A smaller domain is
-    also accepted."""
+    """Level of the domain that must contain all pods; the pods wait until there is such a domain. A domain of a lower
+    level is also accepted."""
     preferred: Level | None = None
-    """Level at which the pods are close enough to each other; None if they should be as close as possible."""
+    """Level at which the pods are close enough to each other; None if the pods should be as close as possible."""
     anywhere: bool = False
-    """True for Kueue's mode "unconstrained": any nodes, preferably in domains with little free capacity."""
+    """True for Kueue's mode "unconstrained": any nodes are allowed, preferably in domains with little free capacity."""
 
     def __bool__(self) -> bool:
         return self.required is not None or self.preferred is not None or self.anywhere or bool(self.topology)
@@ -64,10 +65,10 @@ class PodTopology:
 
     near: Nearness = NOTHING
     slices: tuple[Slices, ...] = ()
-    """Slices, outermost first; each size divides the previous one."""
+    """Nested slices, outermost first; the size of each slice divides the previous size."""
     group: str = ""
-    """Name of a group. All pod sets with the same group, such as a leader and its workers, are placed in one domain
-    together."""
+    """Name of a group of pod sets. Pod sets with the same group, such as a leader and its workers, are placed in one
+    domain together."""
     kind: str = ""
     """Name that distinguishes pods in one pod set of the gang: the replicated job of a JobSet."""
 
@@ -78,7 +79,8 @@ class _Layer(msgspec.Struct, forbid_unknown_fields=True):
 
 
 _MOST_CHARS = 8_192
-"""Length up to which annotations are cached, and slice layers are read, because each event of a pod reads them."""
+"""Length up to which parsed annotations are cached and slice layers are parsed; the limit exists because each event of
+a pod parses them."""
 _KEYS = frozenset((*names.TOPOLOGY_KEYS, *names.KUEUE_TOPOLOGY_KEYS, *names.KAI_NEAR_KEYS))
 
 
@@ -106,7 +108,7 @@ def _of_pods(given: tuple[tuple[str, str], ...], kind: str) -> PodTopology | Non
 
 
 def _with_kueues(own: Nearness, kueue: Nearness) -> Nearness:
-    """Add Kueue's annotations where Muster's are missing, so that no requirement is dropped."""
+    """Add requests from Kueue's annotations where Muster's annotations are missing, so that no requirement is lost."""
     if own.required is not None:
         return own
     if own.preferred is not None:
@@ -126,9 +128,9 @@ def of_gang(annotations: Mapping[str, str]) -> Nearness:
 
 
 def of_network(topology: NetworkTopology | None) -> Nearness:
-    """Return the requests in Volcano's networkTopology: as close as possible; if hard, within the allowed tier.
+    """Return the requests in Volcano's networkTopology: as close as possible and, if hard, within the allowed tier.
 
-    As in Volcano, "hard" without a tier means the same as "soft": any tier suffices, even the whole cluster.
+    As in Volcano, "hard" without a tier means the same as "soft": any tier suffices, up to the whole cluster.
     """
     if topology is None:
         return NOTHING

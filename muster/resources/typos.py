@@ -28,7 +28,7 @@ def similar_resource(name: str, known: Iterable[str]) -> str:
 
 
 def _same_domain(typed: str, known: str) -> bool:
-    """Return True for domains that differ by a typo, or if the user gave no domain."""
+    """Return True if two domains differ by a typo, or if the user has written no domain."""
     return not typed or _close(typed, known) or _close(typed.partition(".")[0], known.partition(".")[0])
 
 

@@ -26,7 +26,7 @@ def unit(resource: str) -> int:
 
 
 def vector(quantities: Mapping[str, str | int | float]) -> Vector:
-    """Return quantities as a vector; raises ValueError that names the resource with an invalid quantity."""
+    """Return these quantities as a vector; raises ValueError that names the resource with an invalid quantity."""
     result: Vector = {}
     for name, quantity in quantities.items():
         try:
@@ -53,7 +53,7 @@ def subtract(a: Mapping[str, int], b: Mapping[str, int]) -> Vector:
 
 
 def maximum(a: Mapping[str, int], b: Mapping[str, int]) -> Vector:
-    """Return the larger quantity of each resource."""
+    """Return the larger quantity of each resource in `a` and `b`."""
     result = dict(a)
     for name, amount in b.items():
         result[name] = max(result.get(name, amount), amount)
@@ -78,7 +78,7 @@ def _capped(amount: int) -> int:
 
 
 def to_quantities(v: Mapping[str, int]) -> dict[str, str]:
-    """Return the vector as Kubernetes writes it; the inverse of `vector`."""
+    """Return the vector's quantities as Kubernetes writes them; the inverse of `vector`."""
     return {name: format_quantity(amount, milli=name in MILLI) for name, amount in v.items()}
 
 

@@ -34,7 +34,8 @@ class EnforceMLPolicy(RuntimePlugin, Protocol):
     def enforce_ml_policy(self, info: Info) -> None:
         """Change `info`.
 
-        The method is called only for the plugin's framework. Host names are not known yet, so use `info.Late`.
+        The method is called only for the plugin's framework. Host names are not known yet at this point, so use
+        `info.Late`.
         """
 
 
@@ -48,7 +49,7 @@ class EnforcePodGroupPolicy(RuntimePlugin, Protocol):
 
 @runtime_checkable
 class EnforcePodSpec(RuntimePlugin, Protocol):
-    """Protocol of plugins that make additions to pods which depend neither on the framework nor on the gang."""
+    """Protocol of plugins that add parts to the pods that depend neither on the framework nor on the gang."""
 
     def enforce_pod_spec(self, info: Info) -> None:
         """Change the pod sets of `info`; called for every workload."""
@@ -64,10 +65,10 @@ class PodNetwork(RuntimePlugin, Protocol):
 
 @runtime_checkable
 class ComponentBuilder(RuntimePlugin, Protocol):
-    """Protocol of plugins that build objects that create the pods, or that the workload needs besides them."""
+    """Protocol of plugins that build the objects that create the pods, and other objects that the workload needs."""
 
     def build(self, plan: Plan) -> Iterable[Component]:
-        """Return objects that are ready to be applied; no objects for plans that do not concern this plugin."""
+        """Return objects that are ready to be applied; empty for a plan that needs no objects of this plugin."""
 
 
 @runtime_checkable
@@ -75,7 +76,7 @@ class WatchExtension(RuntimePlugin, Protocol):
     """Protocol of plugins that name the kinds of objects whose changes affect their workloads."""
 
     def watched(self) -> Iterable[str]:
-        """Return kinds as `plural.group` (`configmaps` for the core group)."""
+        """Return the names of the kinds, each as `plural.group` (`configmaps` for the core group)."""
 
 
 @runtime_checkable
@@ -83,11 +84,11 @@ class TrainJobStatusPlugin(RuntimePlugin, Protocol):
     """Protocol of the plugin that computes the status of a workload from its components; there is at most one."""
 
     def status(self, components: Iterable[Mapping[str, Any]]) -> Mapping[str, Any] | None:
-        """Return the status, or None if it is still unknown."""
+        """Return the status, or None if the status is still unknown."""
 
 
 class Framework:
-    """The plugins in the given order, and resources that count as accelerators in addition to the known ones.
+    """The plugins in the given order, and names of resources that count as accelerators in addition to the known ones.
 
     Raises ValueError at start-up if two plugins have the same name or framework, or if two compute a status.
     """
@@ -118,7 +119,7 @@ class Framework:
     def plan(self, info: Info) -> Plan:
         """Run the plugins for ML policy, pod-group policy, pods and network, in this order, and return the plan.
 
-        The first InvalidFieldError ends the run.
+        The first InvalidFieldError of a plugin ends the run.
         """
         self.prepared(info)
         for policy in self.ml_policies:
@@ -144,7 +145,7 @@ class Framework:
         return sorted(components, key=lambda component: component.stage)
 
     def compile(self, info: Info) -> Compiled:
-        """Validate, plan and build; `info` must not be used afterwards."""
+        """Validate and plan the workload, and build its objects; `info` must not be used afterwards."""
         findings = self.validate(info)
         if findings.errors:
             return Compiled(None, (), findings)
@@ -156,7 +157,7 @@ class Framework:
         return Compiled(plan, tuple(self.build(plan)), findings)
 
     def watched(self) -> list[str]:
-        """Return the kinds (`plural.group`) that the plugins watch, each once."""
+        """Return the kinds (`plural.group`) that the plugins watch, without duplicates."""
         return sorted({kind for plugin in self.watch_extensions for kind in plugin.watched()})
 
 

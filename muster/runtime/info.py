@@ -73,7 +73,7 @@ class ShapedContainer:
 
     @property
     def requests(self) -> Vector:
-        """The container's requests after merging; a missing request is replaced by the limit, as in the API server.
+        """The container's requests after merging; the limit replaces a missing request, as in the API server.
 
         Raises InvalidFieldError for a value that is not a quantity.
         """
@@ -95,9 +95,9 @@ class ShapedContainer:
 
 @dataclass(slots=True)
 class PodSet:
-    """Pods of one shape, described by the owner's adapter or the runtime; see also `PodSetPlan`.
+    """Pods of one shape, as the owner's adapter or the runtime describes them; see also `PodSetPlan`.
 
-    `rank` is the source from which a member learns its own rank. `hosts` returns the host names of a number of pods, in
+    `rank` is the source from which a member gets its own rank. `hosts` returns the host names of a number of pods, in
     rank order. `target` is the container that runs the framework; None for other pods. `template` is the spec of the
     pods as JSON. `own_rank` is the rank of the pod that is being admitted; None if a template describes the pods.
     `inits` are functions that return an init container (or None) once the pod network is known. `given_annotations` are
@@ -132,7 +132,7 @@ class PodSet:
     def endpoints(self) -> Endpoints:
         """The host name of each pod.
 
-        In the ML policy phase, use a `Late` value, because the network is known only later.
+        Plugins for ML policies must use a `Late` value, because the network is known only later.
         """
         return self.hosts(self.count)
 
@@ -164,21 +164,21 @@ class PodSet:
     def port(self, number: int) -> None:
         """Open a TCP port in the container that runs the framework, unless a container already opens it.
 
-        On the host's network, two containers must not have the same port. In pods with a network of their own, it
-        suffices if one container has the port.
+        On the host's network, two containers must not open the same port. In a pod with a network of its own, it
+        suffices if one container opens the port.
         """
         taken = {(port.container_port, port.protocol) for each in self.containers for port in each.given.ports}
         if self.target and (number, "TCP") not in taken and number not in self.target.ports:
             self.target.ports.append(number)
 
     def container(self, name: str) -> ShapedContainer | None:
-        """Return a container or init container by name."""
+        """Return the container or init container with this name."""
         return next((container for container in self.containers if container.name == name), None)
 
 
 @dataclass(frozen=True, slots=True)
 class UserEnv:
-    """Variables that a user sets in the container that runs the framework, with the path of their list."""
+    """Variables that the user sets in the framework's container, with the field path of the list."""
 
     variables: Sequence[WireEnv] = ()
     path: str = ""
@@ -190,7 +190,7 @@ class Info:
 
     `settings` are the user's parameters. `target` is the kind of object that creates the pods of a TrainJob (`Job`,
     `JobSet`); it is empty if the owner creates its pods itself. `train_job` and `runtime` are the objects as read, for
-    plugins that need more than this class has; `base` is the runtime's template after merging.
+    plugins that need other fields than this class has. `base` is the runtime's template after merging.
     """
 
     framework: str
@@ -209,17 +209,17 @@ class Info:
 
     @property
     def workload(self) -> str:
-        """The name of the workload as used in sentences, e.g. `Job train`."""
+        """The name of the workload as used in sentences, such as `Job train`."""
         return str(self.owner)
 
     @property
     def trainer(self) -> Trainer | None:
-        """The trainer settings of the TrainJob; None if there are none."""
+        """The trainer settings of the TrainJob; None for a workload without them."""
         return self.train_job.spec.trainer if self.train_job else None
 
     @property
     def runtime_name(self) -> str:
-        """The name of the runtime; "" if there is none."""
+        """The name of the runtime; "" for a workload without a runtime."""
         return self.runtime.metadata.name if self.runtime else ""
 
     @property
@@ -237,15 +237,15 @@ class Info:
         return self.settings.get(key)
 
     def leader(self) -> Value:
-        """Return the host name of rank 0; "" while there are no pods. Use this method in a `Late`."""
+        """Return the host name of rank 0; "" while there are no pods. Use this method only in a `Late` value."""
         return next((pod_set.endpoints[0] for pod_set in self.trainers if pod_set.count), "")
 
     def pod_set(self, name: str) -> PodSet | None:
-        """Return a pod set by name."""
+        """Return the pod set with this name."""
         return next((pod_set for pod_set in self.pod_sets if pod_set.name == name), None)
 
     def freeze(self) -> Plan:
-        """Return the immutable plan."""
+        """Return the immutable plan of the workload."""
         return Plan(
             framework=self.framework,
             pod_sets=tuple(_freeze(pod_set) for pod_set in self.pod_sets),

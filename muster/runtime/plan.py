@@ -1,6 +1,7 @@
-"""The pods planned for a workload (environment, command, volumes, …), and the other objects that the workload needs.
+"""The plan of a workload's pods (environment, command, volumes, …), and the other objects that the workload needs.
 
-Each value of a plan names its source. Plans are immutable. The webhook and the controller compute equal plans.
+Each value of a plan has a field with the value's source. Plans are immutable. The webhook and the controller compute
+equal plans.
 """
 
 from collections.abc import Mapping
@@ -14,8 +15,8 @@ from muster.runtime.settings import Setting
 from muster.workloads.adapter import FieldPath, Owner, Value
 
 Role = Literal["trainer", "launcher", "dataset-initializer", "model-initializer", "other"]
-"""Role of a pod set: its pods train (each with at least one rank), launch processes by mpirun, fetch data, or do
-something else."""
+"""Role of a pod set: its pods train (each with at least one rank), launch processes with mpirun, fetch data, or have
+another purpose."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ class PlannedEnvVar:
         return {"name": self.name, "value": self.value}
 
     def same(self, other: Mapping[str, Any]) -> bool:
-        """Return True if a container's variable has the same value."""
+        """Return True if a container's environment variable has the same value."""
         if isinstance(self.value, FieldPath):
             source = other.get("valueFrom")
             reference = source.get("fieldRef") if isinstance(source, Mapping) else None
@@ -45,7 +46,7 @@ class PlannedEnvVar:
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """Mount of a volume, or of its folder `sub_path`, in a container."""
+    """Mount of a volume, or of its directory `sub_path`, in a container."""
 
     volume: str
     path: str
@@ -91,7 +92,7 @@ class ContainerPlan:
 
 @dataclass(frozen=True, slots=True)
 class InitPlan:
-    """An init container that Muster adds; image, rights and mounts (at `paths`) are copied from container `like`."""
+    """An init container that Muster adds; it has the image, rights and mounts (at `paths`) of the container `like`."""
 
     name: str
     like: str
@@ -108,8 +109,8 @@ class PodSetPlan:
 
     `slots` is None if the pods run no processes of the framework, or if their number is only known inside the pod.
     `jobs` is the number of Jobs over which a JobSet spreads the pods. `requests` are one pod's requests, including
-    limits. `after` names other pod sets that must be Ready or Complete before pods of this pod set are created.
-    `searches` are further DNS search domains. `inits` run after the pod's own init containers.
+    limits. `after` names pod sets that must be Ready or Complete before pods of this pod set are created. `searches`
+    are additional DNS search domains. `inits` run after the pod's own init containers.
     """
 
     name: str
@@ -137,7 +138,8 @@ class PodSetPlan:
 class GangShape:
     """The pods of a workload that start together.
 
-    `pod_sets` lists the names of the members' pod sets. `minimum` includes only members that exist from the beginning.
+    `pod_sets` lists the names of the members' pod sets. `minimum` counts only members that are created at the
+    beginning.
     """
 
     plugin: str
@@ -178,9 +180,9 @@ KeyKind = Literal["ed25519", "ecdsa"]
 class Component:
     """One object, ready to apply (by server-side apply).
 
-    All components of a `stage` must be finished (Jobs complete, other objects applied) before the next stage begins.
-    With `once`, the object is created if it does not exist, and is never changed. With `keys`, it is an SSH Secret
-    whose data are missing, because this package uses no random numbers; `certs.ssh` generates them.
+    All components of a `stage` must be finished (Jobs complete, other objects applied) before the next stage begins. An
+    object with `once` is created if it does not exist, and is never changed. An object with `keys` is an SSH Secret
+    without data. `certs.ssh` generates the data, because this package uses no random numbers.
     """
 
     manifest: Mapping[str, Any]
@@ -191,7 +193,7 @@ class Component:
 
     @property
     def kind(self) -> str:
-        """Kind of the object, which determines where it is applied."""
+        """Kind of the object, which determines the URL for applying it."""
         return str(self.manifest["kind"])
 
     @property
@@ -202,9 +204,9 @@ class Component:
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """Result of compiling a workload.
+    """The result of compiling a workload.
 
-    If there are errors, no plan and no component is returned. Warnings do not stop the compilation.
+    A result with errors contains no plan and no components. Warnings do not stop the compilation.
     """
 
     plan: Plan | None
@@ -213,12 +215,12 @@ class Compiled:
 
     @property
     def errors(self) -> list[FieldError]:
-        """All errors of the workload; with any error, nothing was compiled."""
+        """All errors of the workload; a workload with any error was not compiled."""
         return self.findings.errors
 
 
 def owned(owner: Owner, name: str) -> dict[str, Any]:
-    """Return the metadata of an object that is deleted with its workload."""
+    """Return the metadata of an object that is deleted together with its workload."""
     return {"name": name, "namespace": owner.namespace, "ownerReferences": [owner.reference()]}
 
 

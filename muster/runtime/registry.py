@@ -1,6 +1,7 @@
 """The runtime plugins in execution order: built-in plugins, then third-party plugins by name.
 
-A third-party package names its plugin class in its metadata. Muster finds the plugin if the package is installed:
+A third-party package names its plugin class in its metadata, so that Muster finds the plugin once the package is
+installed:
 
     [project.entry-points."muster.runtime"]
     mpi-on-my-fabric = "my_package:MyPlugin"
@@ -42,8 +43,8 @@ def plugins() -> list[RuntimePlugin]:
 def framework(*more: RuntimePlugin, accelerators: Sequence[str] = ()) -> Framework:
     """Return the framework with all plugins: built-in ones, other packages' plugins by name, then `more`.
 
-    `accelerators` are resources, or patterns of their names, that count devices in addition to the known ones. Raises a
-    RuntimeError at start-up that names a plugin which cannot be loaded.
+    `accelerators` are names of resources that count devices, or patterns of such names, in addition to the known ones.
+    Raises a RuntimeError at start-up if a plugin cannot be loaded; the error names this plugin.
     """
     return Framework([*plugins(), *map(_load, installed()), *more], accelerators)
 

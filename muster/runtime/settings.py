@@ -1,6 +1,6 @@
 """Settings of a workload, which can be given as annotations, or as fields of a TrainJob or its runtime.
 
-Plugins read a setting by its key; errors contain its path, and plans contain its source.
+Plugins read a setting by its key. Errors contain the path of the setting, and plans contain its source.
 """
 
 from collections.abc import Mapping
@@ -36,7 +36,7 @@ _RUNTIME_PATH = "spec.runtimeRef"
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A value as the user wrote it, with the path of its field, and the field's name as used in sentences."""
+    """A setting's value as the user wrote it, with the path of the field, and the field's name as used in sentences."""
 
     text: str
     path: str
@@ -44,7 +44,7 @@ class Setting:
 
     @property
     def is_true(self) -> bool:
-        """Return the boolean value of the text; raises InvalidFieldError for any other text."""
+        """Return the boolean value of the setting; raises InvalidFieldError for a text other than true and false."""
         if self.text not in {"true", "false"}:
             raise self.invalid(f"must be true or false: {self.source}")
         return self.text == "true"
@@ -90,9 +90,9 @@ def of_train_job(train_job: TrainJob, runtime: TrainingRuntime | ClusterTraining
 
 
 def nodes_of(train_job: TrainJob, settings: Settings) -> int | None:
-    """Return the number of nodes that a TrainJob requests; None if it requests none.
+    """Return the number of nodes that a TrainJob requests; None if the TrainJob does not request a number.
 
-    For an elastic TrainJob, the annotation `muster.dev/num-nodes` can change the number while it runs, within the
+    The annotation `muster.dev/num-nodes` can change the number of nodes of a running elastic TrainJob, within the
     bounds of its policy. `spec.trainer` is immutable, as in Kubeflow Trainer.
     """
     nodes = train_job.spec.trainer.num_nodes if train_job.spec.trainer else None
@@ -124,7 +124,7 @@ def _of_runtime(train_job: TrainJob, runtime: TrainingRuntime | ClusterTrainingR
 
 
 def _elastic(policy: ElasticPolicy, train_job: TrainJob, default: int | None) -> dict[str, tuple[str, str]]:
-    """Return the bounds of an elastic training; a missing bound is replaced by the number of nodes."""
+    """Return the bounds of an elastic training; the number of nodes replaces a missing bound."""
     trainer = train_job.spec.trainer
     nodes = trainer.num_nodes if trainer and trainer.num_nodes is not None else default or 1
     least = nodes if policy.min_nodes is None else policy.min_nodes

@@ -1,6 +1,6 @@
-"""Merging of a TrainJob into its runtime's template, and of a pod set's additions into the template of its pods.
+"""Merging of a TrainJob into its runtime's template, and of a pod set's additions into the pod template.
 
-Merging follows Kubernetes' strategic merge, for the fields that Muster merges.
+Muster merges fields by the rules of Kubernetes' strategic merge patch.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,7 +13,7 @@ from muster.volcano.manifests import safe_as
 
 JSON = dict[str, Any]
 _PARTS = frozenset({"replicatedJobs", "containers", "initContainers"})
-"""Lists in which a patch changes existing elements, found by name."""
+"""Lists in which a patch changes existing elements, which it names."""
 _KEYS = {
     "env": "name",
     "volumes": "name",
@@ -21,12 +21,12 @@ _KEYS = {
     "imagePullSecrets": "name",
     "schedulingGates": "name",
 }
-"""Lists in which a patch replaces elements with the same key; other lists, such as tolerations, are replaced as a
+"""Lists in which a patch replaces elements with the same key. Other lists, such as tolerations, are replaced as a
 whole."""
 
 
 def by_key(base: Sequence[Mapping[str, Any]], extra: Iterable[Mapping[str, Any]], key: str) -> list[JSON]:
-    """Return `base` with elements replaced by those with the same key, and new elements appended."""
+    """Return `base` with elements replaced by the patch's elements with the same key, and new elements appended."""
     result = [dict(each) for each in base]
     places = {each.get(key): index for index, each in enumerate(result)}
     for each in extra:
@@ -39,7 +39,7 @@ def by_key(base: Sequence[Mapping[str, Any]], extra: Iterable[Mapping[str, Any]]
 
 
 def patched(base: Mapping[str, Any], patch: Mapping[str, Any]) -> JSON:
-    """Return `base` with a strategic merge patch applied; the named elements that the patch changes must exist."""
+    """Return `base` with a strategic merge patch applied; elements that the patch changes by name must exist."""
     result = dict(base)
     for key, value in patch.items():
         there = result.get(key)
@@ -85,13 +85,13 @@ def with_resources(base: Mapping[str, Any], extra: Mapping[str, Any]) -> JSON:
 
 
 _ACCOUNT = "default"
-"""Service account that is named explicitly in pods which name none."""
+"""Service account that Muster writes into pods that name no service account."""
 
 
 def planned(template: Mapping[str, Any], pod_set: PodSetPlan) -> JSON:
     """Return a copy of the template with the plan's metadata, volumes and containers.
 
-    The plan's variables come first, so that all other variables may refer to them as $(NAME).
+    The plan's environment variables come first, so that all other variables can refer to them as $(NAME).
     """
     result: JSON = deepcopy(dict(template))
     metadata = result.get("metadata") or {}
@@ -124,10 +124,10 @@ def planned(template: Mapping[str, Any], pod_set: PodSetPlan) -> JSON:
 
 
 def init_container(plan: InitPlan, like: Mapping[str, Any]) -> JSON:
-    """Return the init container of a plan, derived from this container of the same pod.
+    """Return an init container of the plan as JSON, derived from this container of the same pod.
 
-    The init container has the CPU and memory of `like`, so the pod needs no more than before and keeps its quality of
-    service.
+    The init container has the CPU and memory of `like`, so the pod needs no additional resources and keeps its quality
+    of service.
     """
     result: JSON = {key: like[key] for key in ("image", "imagePullPolicy") if key in like}
     mounts = [deepcopy(each) for each in like.get("volumeMounts") or [] if each.get("mountPath") in plan.paths]

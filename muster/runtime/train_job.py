@@ -43,10 +43,11 @@ _INITIALIZERS: Mapping[str, Role] = {DATASET_INITIALIZER: "dataset-initializer",
 def compile_train_job(
     train_job: TrainJob, runtime: Runtime, framework: Framework, target: Target = "Job", claims: Claims = no_claims
 ) -> Compiled:
-    """Return plan and components of a TrainJob; if there are errors, only the errors and warnings.
+    """Return the plan and components of a TrainJob, or only its errors and warnings if it has errors.
 
     Errors have paths in the TrainJob (`spec.trainer.env`). Runtime patches are checked against the runtime's template
-    before they are merged into it. The arguments are not changed. `claims` finds the requests of the pods' claims.
+    before they are merged into it. The function does not change its arguments. `claims` returns the requests in the
+    pods' device claims.
     """
     info = describe(train_job, runtime, target)
     for pod_set in info.pod_sets:
@@ -57,7 +58,7 @@ def compile_train_job(
 def describe(train_job: TrainJob, runtime: Runtime, target: Target = "Job") -> Info:
     """Return the description of a TrainJob for plugins, with pod sets from the merged template.
 
-    The function never fails: a missing container or replicated job is reported later, by the validation.
+    The function never fails, because the later validation reports a missing container or replicated job.
     """
     framework = framework_of(runtime.spec.ml_policy)
     template = merged(train_job, runtime)
@@ -84,13 +85,13 @@ def describe(train_job: TrainJob, runtime: Runtime, target: Target = "Job") -> I
 
 
 def _of_the_gang(train_job: TrainJob, runtime: Runtime) -> dict[str, str]:
-    """Return the annotations about the gang and its restarts, from the TrainJob or else from the runtime."""
+    """Return the annotations about the gang and its restarts, from the TrainJob or otherwise from the runtime."""
     given = {**runtime.metadata.annotations, **train_job.metadata.annotations}
     return {key: given[key] for key in names.OF_TRAIN_JOBS if key in given}
 
 
 def framework_of(policy: MLPolicy | None) -> str:
-    """Return the framework of a runtime: `plain` if its policy names none."""
+    """Return the framework of a runtime; `plain` if the runtime's policy names no framework."""
     if policy is None:
         return "plain"
     found = [name for name in ("torch", "mpi", "jax", "xgboost", "flux") if getattr(policy, name) is not None]
@@ -98,7 +99,7 @@ def framework_of(policy: MLPolicy | None) -> str:
 
 
 def step_of(job: Mapping[str, Any]) -> str:
-    """Return the TrainJob's step of a replicated job, from its template's label; "" for other jobs."""
+    """Return the step that a replicated job performs, from the label of its template; "" without this label."""
     labels = (job["template"].get("metadata") or {}).get("labels") or {}
     return str(labels.get(ANCESTOR, ""))
 
@@ -194,7 +195,7 @@ def _wire(variable: JSON) -> EnvVar:
 def _pod_sets(base: JSON, runtime: Runtime, framework: str, nodes: int | None) -> list[PodSet]:
     """Return the pod sets of a JobSet spec.
 
-    With a startup order, each pod set waits until the previous one is ready.
+    With a startup order, each pod set waits until the previous pod set is ready.
     """
     pod_sets = [_pod_set(job, runtime, framework, nodes) for job in base.get("replicatedJobs") or []]
     if (base.get("startupPolicy") or {}).get("startupPolicyOrder") == "InOrder":

@@ -1,4 +1,4 @@
-"""Checks of both kinds of runtimes: the templates fit their steps, and Muster supports all fields.
+"""Checks of both kinds of runtimes: the templates must fit their steps, and Muster must support all fields.
 
 Admission checks runtimes. The controller also checks each runtime that it uses, because a label of a namespace can
 disable admission.
@@ -22,7 +22,7 @@ CONTAINERS: Mapping[str, str] = {
     trainer.DATASET_INITIALIZER: trainer.DATASET_INITIALIZER,
     trainer.MODEL_INITIALIZER: trainer.MODEL_INITIALIZER,
 }
-"""Maps a step of a TrainJob to the container that its pods must have."""
+"""Maps a step of a TrainJob to the container that the step's pods must have."""
 TEMPLATE = "spec.template.spec"
 JOBS = f"{TEMPLATE}.replicatedJobs"
 CLAIMS = f"{TEMPLATE}.volumeClaimPolicies"
@@ -98,7 +98,10 @@ def _check_mapped(runtime: Runtime) -> Iterator[FieldError]:
 
 
 def _at(node: Mapping[str, Any], *path: str) -> Mapping[str, Any]:
-    """Return one section of a template; empty if it is missing. Raises msgspec.ValidationError if it is not a map."""
+    """Return one section of a template; empty if the section is missing.
+
+    Raises msgspec.ValidationError if the section is not a map.
+    """
     for part in path:
         node = msgspec.convert(node.get(part) or {}, dict[str, Any])
     return node

@@ -47,8 +47,8 @@ def describe(
 ) -> Info:
     """Return the description for plugins of a workload whose pods have this `spec`, at the field path `path`.
 
-    `pod` is the pod that is being admitted, or None for a template; `claims` finds the requests of claims. Raises
-    InvalidFieldError if `spec` lacks the container that runs the framework.
+    `pod` is the pod that is being admitted, or None for a template; `claims` returns the requests in device claims.
+    Raises InvalidFieldError if `spec` lacks the container that runs the framework.
     """
     containers = containers_of(spec, path)
     template, _, annotations = template_of(adapter.template)
@@ -87,7 +87,7 @@ def describe_pod(adapter: Adapter, spec: PodSpec, meta: ObjectMeta, claims: Clai
 
 
 def containers_of(spec: PodSpec, path: str) -> list[ShapedContainer]:
-    """Return all containers, then the init containers."""
+    """Return the containers of a pod spec, followed by its init containers."""
     main = [ShapedContainer(f"{path}.containers[{index}]", each) for index, each in enumerate(spec.containers)]
     init = [
         ShapedContainer(f"{path}.initContainers[{index}]", each, init=True)
@@ -109,7 +109,7 @@ def _named(containers: Sequence[ShapedContainer], name: str, path: str) -> Shape
 def _injections(
     containers: Sequence[ShapedContainer], settings: Mapping[str, Setting], path: str
 ) -> list[ShapedContainer]:
-    """Return additional containers that get the framework's variables, named in a list with commas."""
+    """Return additional containers that get the framework's variables; their names are a list with commas."""
     setting = settings.get(INJECT_INTO)
     if setting is None:
         return []
@@ -129,7 +129,7 @@ def gpu_errors(template: Mapping[str, object], path: str) -> Iterator[FieldError
 
 
 def template_of(template: Mapping[str, object]) -> tuple[PodSpec, dict[str, str], dict[str, str]]:
-    """Return spec, labels and annotations of a raw pod template; raises msgspec.ValidationError if it is malformed."""
+    """Return spec, labels and annotations of a raw pod template; raises ValidationError for a malformed template."""
     metadata = msgspec.convert(template.get("metadata") or {}, dict[str, object])
     return (
         msgspec.convert(template.get("spec") or {}, PodSpec),

@@ -1,9 +1,11 @@
-"""Inherited settings of queues in their tree: the namespaces that may use them, by selectors, and the node pool. Pure.
+"""Settings that queues inherit in their tree: selectors for the namespaces that may use a queue, and the node pool.
+
+Pure.
 
 A namespace may use a queue if the queue and every queue above it select the namespace; a queue without the annotation
-selects all, as in Volcano. A selector that cannot be parsed, because admission was bypassed, selects no namespace: a
-typo must not admit namespaces that an administrator excluded. A namespace that is locked to a queue may use no other
-queue.
+selects all, as in Volcano. An unparseable selector, which is possible if admission was bypassed, selects no namespace.
+A typo must not admit namespaces that an administrator has excluded. A namespace that is locked to a queue cannot use
+any other queue.
 
 The root queue of a tree names the node pool of all its queues, so that shares apply within a pool.
 """
@@ -17,23 +19,23 @@ from muster.api.volcano.scheduling import Queue
 from muster.resources.labels import read_selector, selects
 
 DEPTH = 64
-"""Maximum number of levels of queues that are followed; admission allows fewer levels."""
+"""Maximum number of levels of queues that the code follows; admission allows fewer levels."""
 NAME_LABEL = "kubernetes.io/metadata.name"
-"""Label that the API server adds to each namespace; it may be missing in manifests from files."""
+"""Label that the API server adds to each namespace; manifests in files may lack this label."""
 
 
 @dataclass(frozen=True, slots=True)
 class NamespaceObstacle:
-    """The reason why a namespace may not use a queue: a selector of the queue or of a queue above it."""
+    """The reason why a namespace is not allowed to use a queue, such as a selector of this queue or of one above it."""
 
     queue: str
     selector: str
     error: str = ""
-    """Reason why the selector is unreadable; empty if it is readable."""
+    """Reason why the selector is unreadable; empty for a readable selector."""
     locked: str = ""
     """The queue to which the namespace is locked, if this is the reason."""
     pools: tuple[str, str] | None = None
-    """Node pools of the queue and of the pods, if they differ, so that no namespace may use the queue."""
+    """Node pools of the queue and of the pods, if a difference between the two pools is the reason."""
 
     def __str__(self) -> str:
         """Return the reason as a clause of a sentence."""
@@ -49,7 +51,7 @@ class NamespaceObstacle:
 def barrier(
     queue: str, namespace: str, labels: Mapping[str, str], get: Callable[[str], Queue | None]
 ) -> NamespaceObstacle | None:
-    """Return the first queue, from this one upwards, that excludes a namespace; None if it may use the queue."""
+    """Return the reason why a namespace is not allowed to use a queue; None if it is allowed."""
     if (locked := locked_to(labels)) and locked != queue:
         return NamespaceObstacle(queue, "", locked=locked)
     labels = {NAME_LABEL: namespace, **labels}
@@ -66,7 +68,7 @@ def barrier(
 
 
 def lineage(queue: str, get: Callable[[str], Queue | None]) -> Iterator[Queue]:
-    """Yield a queue and all existing queues above it, the root last."""
+    """Yield a queue and all existing queues above it, from the queue itself to the root."""
     for _ in range(DEPTH):
         known = get(queue)
         if known:
@@ -77,7 +79,7 @@ def lineage(queue: str, get: Callable[[str], Queue | None]) -> Iterator[Queue]:
 
 
 def parent_names(queue: Queue) -> list[str]:
-    """Return the parent of a queue, as a list: `root` if the queue names none; empty for `root` itself."""
+    """Return the parent of a queue as a list, which is `root` by default and empty for `root` itself."""
     return [] if queue.metadata.name == names.ROOT_QUEUE else [queue.spec.parent or names.ROOT_QUEUE]
 
 
@@ -87,7 +89,7 @@ def restricts(queue: Queue) -> bool:
 
 
 def locked_to(labels: Mapping[str, str]) -> str:
-    """Return the queue to which a namespace with these labels is locked; empty if it is not locked."""
+    """Return the queue to which a namespace with these labels is locked; empty for an unlocked namespace."""
     return labels.get(names.QUEUE, "") if labels.get(names.QUEUE_LOCKED) == "true" else ""
 
 
@@ -101,6 +103,6 @@ def root_of(queue: str, get: Callable[[str], Queue | None]) -> Queue | None:
 
 
 def pool_of_queue(queue: str, get: Callable[[str], Queue | None]) -> str:
-    """Return the pool of a queue; the queues `root` and `default` are always in the default pool."""
+    """Return the node pool of a queue; the queues `root` and `default` are always in the default pool."""
     top = root_of(queue, get)
     return pool_of(top.metadata) if top and top.metadata.name != names.DEFAULT_QUEUE else DEFAULT_POOL

@@ -1,8 +1,8 @@
 """Members of a Volcano Job that have succeeded, as recorded in the Job's status.
 
-If a node is deleted, its succeeded pods are deleted too. Without the record, the Job would create such pods again. The
-record is in `status.controlledResources`, Volcano's free-form map, so it also works with Volcano's own CRD. The record
-is valid for one version of the Job; without a valid record, only existing pods count as succeeded.
+If a node is deleted, its succeeded pods are deleted too. Without the record, the Job would create the deleted pods
+again. The record is in `status.controlledResources`, Volcano's free-form map, so it also works with Volcano's own CRD.
+The record is valid for one version of the Job. Without a valid record, only existing pods count as succeeded.
 """
 
 from collections import defaultdict
@@ -27,7 +27,7 @@ class _Note(msgspec.Struct):
 
 
 def done_slots(job: Job) -> frozenset[Slot]:
-    """Return the slots recorded as done; none if the record is unreadable or from another version of the Job."""
+    """Return the slots that are recorded as done; empty if the record is unreadable or for another Job version."""
     text = job.status.controlled_resources.get(SUCCEEDED)
     if not text:
         return frozenset()
@@ -44,7 +44,7 @@ def done_slots(job: Job) -> frozenset[Slot]:
 
 
 def note_of(done: Iterable[Slot], version: int) -> str:
-    """Return the record that these slots are done in this version of the Job; "" for none."""
+    """Return the record that these slots are done in this version of the Job; "" without slots."""
     ranks: dict[str, list[int]] = defaultdict(list)
     for slot in done:
         ranks[slot.pod_set].append(slot.rank)

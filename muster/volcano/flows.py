@@ -1,9 +1,9 @@
-"""Rules for a JobFlow's steps, for admission, and for the controller if admission was bypassed.
+"""Rules for a JobFlow's steps, which admission checks, and the controller too, in case admission was bypassed.
 
 A step waits for other steps of the same JobFlow, without cycles. Entries with the same name are one step, as in
-Volcano. The Job of the step is created from the first entry whose dependencies are met. A probe of tasks is checked
-against the status of Jobs. A probe that connects to pods is rejected: users could make the controller probe networks
-that they cannot reach themselves.
+Volcano. The Job of such a step is created from the first entry whose dependencies are met. The controller checks a
+probe of tasks in the status of Jobs. A probe that connects to pods is rejected, because users could make the controller
+probe networks that they cannot reach themselves.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ _NO_DAG = "jobflow flow is not dag"
 
 
 def targets(flow: Flow) -> list[str]:
-    """Return the names of the steps on which this step depends, each once."""
+    """Return the names of the steps on which this step depends, without duplicates."""
     return list(dict.fromkeys(flow.depends_on.targets)) if flow.depends_on else []
 
 
@@ -42,7 +42,7 @@ def check_steps(job_flow: JobFlow) -> Iterator[FieldError]:
 
 
 def circle(needs: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return a cycle, with its first name repeated at the end; empty if there is none."""
+    """Return a cycle of steps, with its first name repeated at the end; empty without a cycle."""
     try:
         TopologicalSorter(needs).prepare()
     except CycleError as error:

@@ -1,9 +1,9 @@
-"""Additions to the manifest of a pod, made in place, and the volumes of a Volcano Job with their claims.
+"""Functions that change a pod's manifest in place, and the volumes of a Volcano Job with their claims.
 
-The user's own variables, ports, mounts and volumes are not changed. Every pod of a Job mounts the Job's volumes, each
-from an existing claim or from a claim that is created for the Job. Controller and planner must use the same names of
-claims. If the Job does not name a claim, the name is derived from the Job's UID and the mount path, so it need not be
-stored.
+The functions do not change the user's own variables, ports, mounts and volumes. Every pod of a Job mounts the Job's
+volumes, each from an existing claim or from a claim that is created for the Job. Controller and planner must use the
+same names of claims. If the Job does not name a claim, the name is derived from the Job's UID and the mount path, so it
+need not be stored.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ Manifest = dict[str, Any]
 
 MAX_VARIABLE_BYTES = 131_072
 """Maximum length of `NAME=value` in Linux, including the terminating zero byte. A program cannot be started with a
-longer variable."""
+longer environment variable."""
 
 
 def containers(manifest: Manifest, *, init: bool = True) -> list[Manifest]:
@@ -31,7 +31,7 @@ def containers(manifest: Manifest, *, init: bool = True) -> list[Manifest]:
 
 
 def variables(values: Mapping[str, str]) -> list[Manifest]:
-    """Return variables with these values, as JSON for a container."""
+    """Return environment variables with these values, as JSON for a container."""
     return [{"name": name, "value": value} for name, value in values.items()]
 
 
@@ -40,10 +40,10 @@ _BASIC = ("cpu", "memory", "ephemeral-storage")
 
 
 def safe_as(like: Mapping[str, Any]) -> Manifest:
-    """Return the securityContext, CPU and memory of a container, for an init container in the same pod.
+    """Return the securityContext, CPU and memory of a container, for use in an init container of the same pod.
 
     With these values, the pod needs no more resources than before, keeps its quality of service, and is not rejected by
-    a ResourceQuota or Pod Security. Devices are left out.
+    a ResourceQuota or Pod Security. The result contains no devices.
     """
     result: Manifest = {"securityContext": deepcopy(like["securityContext"])} if like.get("securityContext") else {}
     for kind in _AMOUNTS:
@@ -54,7 +54,7 @@ def safe_as(like: Mapping[str, Any]) -> Manifest:
 
 
 def add_env(container: Manifest, wanted: Sequence[Manifest]) -> None:
-    """Add variables that the container does not have yet."""
+    """Add environment variables that the container does not have yet."""
     env = container["env"] = list(container.get("env") or [])
     present = {variable.get("name") for variable in env}
     env.extend(variable for variable in wanted if variable["name"] not in present)
@@ -75,8 +75,8 @@ def add_port(container: Manifest, name: str, port: int) -> None:
 def open_port(manifest: Manifest, name: str, port: int, *, init: bool = False) -> None:
     """Open a port in every container, with `init` in the init containers too.
 
-    On the node's own network, only one container can have a port. The first container then opens the port, unless
-    another container has it.
+    On the node's own network, only one container can open a port. In this case the first container opens the port,
+    unless another container already opens it.
     """
     opening = containers(manifest, init=init)
     if manifest["spec"].get("hostNetwork"):
@@ -109,14 +109,14 @@ _HOME_OF_ROOT = "/root"
 
 
 def folder(path: str) -> str:
-    """Return a normalized absolute path, without repeated slashes, dots, and a slash at the end."""
+    """Return a normalized absolute path, without repeated slashes, dots and a trailing slash."""
     return "/" + normpath(path).lstrip("/")
 
 
 def of_root(spec: Mapping[str, Any], path: str) -> bool:
     """Return True if root reads the ssh keys in this pod.
 
-    Without `runAsUser`, this depends on the folder of the keys.
+    If `runAsUser` is not set, root is assumed to read keys that are below root's home directory.
     """
     pod = mapping(spec.get("securityContext"))
     own = [mapping(mapping(each).get("securityContext")) for each in spec.get("containers") or []]
@@ -127,8 +127,8 @@ def of_root(spec: Mapping[str, Any], path: str) -> bool:
 def key_mode(spec: Mapping[str, Any], path: str) -> int:
     """Return the mode of private ssh keys in a Secret's volume, whose files belong to root and the group `fsGroup`.
 
-    ssh refuses a private key that belongs to its own user and that others may read. All containers of the pod belong to
-    `fsGroup`.
+    ssh rejects a private key that belongs to ssh's own user and that other users may read. All containers of the pod
+    belong to `fsGroup`.
     """
     if of_root(spec, path):
         return _FOR_ROOT
@@ -140,17 +140,17 @@ _MAX_PREFIX_CHARS = 50
 
 
 def claim_name(job: Job, volume: VolumeSpec) -> str:
-    """Return the name of the claim behind a volume."""
+    """Return the name of the PersistentVolumeClaim for a volume of the Job."""
     return volume.volume_claim_name or f"{job.metadata.name}-pvc-{_digest(job.metadata.uid + volume.mount_path)}"
 
 
 def claim_names(job: Job) -> list[str]:
-    """Return the claims behind the Job's volumes, each once."""
+    """Return the names of the claims for the Job's volumes, without duplicates."""
     return list(dict.fromkeys(claim_name(job, volume) for volume in job.spec.volumes))
 
 
 def claims(job: Job) -> list[Manifest]:
-    """Return the claims to create, which are deleted with the Job."""
+    """Return the claims to create for the Job, which are deleted together with it."""
     return [
         {"metadata": {"name": claim_name(job, volume)}, "spec": volume.volume_claim}
         for volume in job.spec.volumes

@@ -1,6 +1,6 @@
 """Translation of gangs into Kubernetes' own PodGroups (scheduling.k8s.io), and of such PodGroups into gangs.
 
-Pure functions, for code that creates native PodGroups, and for messages about either form of a gang.
+The functions are pure. They serve code that creates native PodGroups, and messages about gangs of both forms.
 """
 
 from msgspec.structs import replace

@@ -38,9 +38,9 @@ def new_group(meta: ObjectMeta, spec: PodGroupSpec, scheduler: str, owner: Owner
 
 
 def spec_changes(existing: PodGroup, wanted: PodGroup, computed: Collection[str]) -> dict[str, Any]:
-    """Return the part of a merge patch that updates these fields of a PodGroup's spec; empty if they are up to date.
+    """Return the part of a merge patch that updates these fields of a PodGroup's spec; empty without changes.
 
-    The patch has no other fields, because other clients may have written them.
+    The patch does not contain other fields of the spec, because other clients may have written those.
     """
     # the wire type leaves a minimum of 0 out, but it must still be written over another minimum
     specs = [{"minMember": 0, **to_builtins(group.spec)} for group in (existing, wanted)]
@@ -54,7 +54,7 @@ def group_name(job: Job) -> str:
 
 
 def group_key(job: Job) -> str:
-    """Return namespace and name of the Job's PodGroup."""
+    """Return the key `namespace/name` of the Job's PodGroup."""
     return f"{job.metadata.namespace}/{group_name(job)}"
 
 
@@ -85,7 +85,7 @@ def pod_group(job: Job, priorities: Mapping[str, int], later: Collection[str] = 
 def update(existing: PodGroup, wanted: PodGroup) -> dict[str, Any]:
     """Return the merge patch that brings an existing PodGroup up to date; empty if nothing has changed.
 
-    Queue, labels, most annotations and topology are written once, when the group is created.
+    Queue, labels, most annotations and topology are written once, when the PodGroup is created.
     """
     patch = spec_changes(existing, wanted, _UPDATED)
     before, after = (group.metadata.annotations for group in (existing, wanted))
@@ -95,7 +95,7 @@ def update(existing: PodGroup, wanted: PodGroup) -> dict[str, Any]:
 
 
 def _without(job: Job, later: Collection[str]) -> Job:
-    """Return the Job without these tasks, and its minimum reduced by theirs if it covers the minimums of all tasks."""
+    """Return the Job without these tasks; its minimum is reduced by theirs if it covers the minimums of all tasks."""
     spec = job.spec
     tasks = [task for task in spec.tasks if task.name not in later]
     least = job_minimum(spec)
@@ -117,7 +117,7 @@ def _sub_group(task: TaskSpec, partitions: PartitionPolicy) -> SubGroupPolicy:
 
 
 def min_resources(job: Job, priorities: Mapping[str, int]) -> dict[str, str]:
-    """Return the resources that the smallest possible gang needs, under the names of a quota."""
+    """Return the resources that the smallest possible gang needs, keyed by the names that a ResourceQuota uses."""
     usage = NOTHING
     for task, pods in _smallest_gang(job, priorities):
         if pods:

@@ -24,15 +24,15 @@ from muster.volcano.tasks import PodSlot, owner_of, partition_of, queue_of, sche
 COPIED_ANNOTATIONS = ("volcano.sh/preemptable", "volcano.sh/cooldown-time", "volcano.sh/revocable-zone")
 COPIED_LABELS = ("volcano.sh/preemptable", "volcano.sh/cooldown-time")
 DISRUPTION = ("volcano.sh/jdb-min-available", "volcano.sh/jdb-max-unavailable")
-"""Annotations for the disruption budget of a gang; the first one that exists is used."""
+"""Annotations with the disruption budget of a gang, of which the first existing one is used."""
 _NUMA_POLICY = "volcano.sh/numa-topology-policy"
 
 
 def complete_pod(job: Job, slot: PodSlot, plugins: Iterable[JobPlugin]) -> Manifest:
     """Return the pod with the Job's volumes and the additions of its plugins, before it is pinned or gated.
 
-    A label of the pod records whether the review of the Job also covers the pod. The review of the Job does not cover a
-    pod whose annotations, from the template or plugins, need a review of their own.
+    A label of the pod records whether the admission review of the Job also covers the pod. The review of the Job does
+    not cover a pod whose annotations, from the template or plugins, need a review of their own.
     """
     manifest = pod(job, slot)
     mount(job, manifest)
@@ -82,7 +82,7 @@ def pod(job: Job, slot: PodSlot) -> Manifest:
 
 
 def _scheduler(own: str, of_job: str) -> str:
-    """Return the template's scheduler, otherwise the Job's.
+    """Return the scheduler that the template names, otherwise the Job's scheduler.
 
     The default pool's scheduler is replaced by the scheduler of the Job's pool.
     """
@@ -130,12 +130,12 @@ def _annotations(job: Job, slot: PodSlot) -> dict[str, str]:
 
 
 def copied(source: Mapping[str, str], keys: tuple[str, ...]) -> dict[str, str]:
-    """Return the labels or annotations with these keys."""
+    """Return those labels or annotations that have one of these keys."""
     return {key: source[key] for key in keys if key in source}
 
 
 def usable(placement: Placement | None, pod_group_uid: str) -> bool:
-    """Return True if pods may be created with a pin by this placement: it belongs to this gang and is active."""
+    """Return True if pods can be pinned to nodes of this placement, because it belongs to this gang and is active."""
     return (
         placement is not None
         and placement.spec.pod_group_uid == pod_group_uid
@@ -147,7 +147,7 @@ def keeps_nodes(placement: Placement | None, group: ObjectMeta) -> bool:
     """Return True if nodes are held for members of this gang that were evicted because of a repair or a move.
 
     Until the evicted members are gone, the gang's placement names them as victims. Afterwards, the placement lists the
-    gang itself among the gangs that freed capacity.
+    gang itself among the gangs that have freed capacity for it.
     """
     if placement is None or not usable(placement, group.uid):
         return False
@@ -156,7 +156,7 @@ def keeps_nodes(placement: Placement | None, group: ObjectMeta) -> bool:
 
 
 def in_native_group(manifest: Manifest, name: str) -> Manifest:
-    """Change the pod in place to a member of this native PodGroup, unless it is in another one; return the pod.
+    """Make the pod a member of this native PodGroup in place, unless it is in another one; return the pod.
 
     A pod with `evictionResponders` is not changed, because the API server rejects the two fields together.
     """

@@ -1,11 +1,11 @@
 """Annotations that limit a queue in addition to its capability: per user, by GPU model, by time, and by usage budget.
 
-Another annotation sets the queue's weights for single resources, in addition to the weight in its spec, as in
+Another annotation sets the queue's weights for single resources, in addition to the weight in the queue's spec, as in
 KAI-Scheduler. Admission, the planner and the command line all read the limits with this module. Pure. Admission rejects
-an annotation with an error. If admission was bypassed, only the annotation with the error has no effect.
+an annotation with an error. If admission was bypassed, only the annotation with the error is ignored.
 
 A window (`Mon-Fri 08:00-18:00 Europe/Berlin nvidia.com/gpu=32`) begins and ends at wall-clock times in its zone, also
-on days when the clock changes. If the end is not after the beginning, the window ends on the next day.
+on days when the clock changes. A window whose end is not after its beginning ends on the next day.
 """
 
 import re
@@ -32,7 +32,7 @@ _EXAMPLE: Final = "nvidia.com/gpu=10000h/month,nvidia.com/gpu=500h/day"
 _MODEL: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?", re.ASCII)
 _RESOURCE: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._/-]{0,250}[A-Za-z0-9])?", re.ASCII)
 _WORDS: Final = 4
-"""Maximum number of words in a window: days, hours, zone, quantities."""
+"""Maximum number of words in a time window: days, hours, zone and quantities."""
 _DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _WINDOW_EXAMPLE: Final = "write it like Mon-Fri 08:00-18:00 Europe/Berlin nvidia.com/gpu=32"
 _MINUTES: Final = 24 * 60
@@ -41,14 +41,15 @@ _WEEK: Final = 7
 
 
 class UsageWindow(NamedTuple):
-    """One time window, and the maximum amounts that the queue may use during the window."""
+    """A time window, and the maximum amounts that the queue may use during the window."""
 
     days: frozenset[int]
     """Days on which the window begins; Monday is 0."""
     begin: int
-    """Beginning of the window, in minutes after midnight."""
+    """Time at which the window begins, in minutes after midnight."""
     end: int
-    """End of the window, in minutes after midnight of the day on which it begins; more than 24 hours mean the next day.
+    """Time at which the window ends, in minutes after midnight of the day on which it begins; more than 24 hours mean
+    the next day.
     """
     zone: ZoneInfo
     limits: Vector
@@ -70,7 +71,7 @@ class UsageWindow(NamedTuple):
         return [(self._at(day, self.begin), self._at(day, self.end)) for day in midnights]
 
     def _at(self, midnight: datetime, minutes: int) -> float:
-        """Return the time when the zone's wall clock shows this number of minutes after this midnight."""
+        """Return the time at which the zone's wall clock shows this number of minutes after midnight of this day."""
         return (midnight + timedelta(minutes=minutes)).replace(tzinfo=self.zone).astimezone(UTC).timestamp()
 
 
@@ -107,24 +108,24 @@ class UsageBudget(NamedTuple):
     resource: str
     period: Period
     most: int
-    """Maximum in unit-seconds, in milli-CPU or base units."""
+    """Maximum usage in unit-seconds, where units are thousandths of CPUs or base units."""
 
 
 class QueueLimits(NamedTuple):
     """The limits of one queue, which apply to the queue and its descendants together."""
 
     per_user: Vector = {}  # noqa: RUF012 - never changed
-    """Maximum that one user may use, in milli-CPU or base units."""
+    """Maximum amounts that one user may use, in thousandths of CPUs or base units."""
     by_model: Mapping[str, int] = {}
-    """Maps a GPU model to its maximum, in thousandths of GPUs."""
+    """Maps a GPU model to the maximum number of its GPUs, in thousandths."""
     windows: tuple[UsageWindow, ...] = ()
     budgets: tuple[UsageBudget, ...] = ()
-    """Usage budgets, each of which applies separately."""
+    """Usage budgets of the queue, each of which applies separately."""
     enforced: bool = False
     """True if budgets are enforced; False if an exceeded budget is only reported."""
 
     def __bool__(self) -> bool:
-        """Return True if there is any limit."""
+        """Return True if the queue has any limit."""
         return bool(self.per_user or self.by_model or self.windows or self.budgets)
 
 
@@ -132,7 +133,7 @@ NONE: Final = QueueLimits()
 
 
 def limits_of(annotations: Mapping[str, str]) -> QueueLimits:
-    """Return the limits in these annotations of a Queue, except those that cannot be parsed."""
+    """Return the limits in these annotations of a Queue, except for limits that cannot be parsed."""
     texts = tuple(annotations.get(key, "") for key in names.QUEUE_LIMIT_KEYS)
     return _limits(texts) if any(texts) else NONE
 
@@ -189,7 +190,7 @@ def _limits(texts: tuple[str, ...]) -> QueueLimits:
 
 
 def read_amounts(text: str) -> Vector:
-    """Return quantities of resources; raises ValueError that describes an error in the text."""
+    """Return the quantities of resources in a text; raises ValueError that describes an error in the text."""
     return _amounts(text, _RESOURCE, "nvidia.com/gpu=16,pods=100")
 
 
@@ -247,7 +248,7 @@ def _pairs(text: str, name: re.Pattern[str], example: str) -> Iterator[tuple[str
 
 
 def _amounts(text: str, name: re.Pattern[str], example: str, resource: str = "") -> dict[str, int]:
-    """Return quantities by name; a name is a resource or, if `resource` is set, for example a GPU model."""
+    """Return quantities by name; a name is a resource or, with `resource` set, something else such as a GPU model."""
     found: dict[str, int] = {}
     for key, number in _pairs(text, name, example):
         if key in found:
@@ -270,18 +271,18 @@ _READERS: Final[Mapping[str, tuple[str, Callable[[str], object]]]] = {
     names.BUDGET: ("budgets", _read_budgets),
     names.BUDGET_MODE: ("enforced", _is_enforced),
 }
-"""Maps an annotation to the field of `QueueLimits` that it sets, and to its parser, whose ValueError describes an
-error."""
+"""Maps an annotation to the field of `QueueLimits` that it sets, and to its parser. The parser's ValueError describes
+an error."""
 
 
 UNNAMED = "*"
-"""Placeholder in weights for all resources that are not named, and that are part of some queue's quota."""
+"""Placeholder in weights for all other resources that are in the quota of some queue."""
 LARGEST_WEIGHT = 65_535.0
 _WEIGHT = re.compile(r"[0-9]{1,5}(?:\.[0-9]{1,6})?")
 
 
 def read_weights(text: str) -> dict[str, float]:
-    """Return the weights (0 or more) of an annotation, by resource; raises ValueError that describes an error.
+    """Return the weights (0 or more) in an annotation, keyed by resource; raises ValueError that describes an error.
 
     With weight 0, a queue gets no more of the resource than it deserves.
     """

@@ -1,9 +1,9 @@
-"""Schedules of CronJobs, given by five fields or an interval. The module uses no I/O and no clock.
+"""Schedules of CronJobs, given by five fields or an interval. The module does no I/O and reads no clock.
 
-cronsim parses the five fields, and handles time zones like Debian's cron. If daylight saving time skips a scheduled
-time, the first time after the gap is used. A time that occurs twice at the end of daylight saving time is used once,
-unless minutes or hours are `*`. As in Volcano, a day matches by day of month and day of week if one of the two is `*`,
-and by either of them otherwise; Debian counts `*/2` as `*`.
+cronsim parses the five fields, and handles time zones like Debian's cron. If the start of daylight saving time skips a
+scheduled time, the first time after the gap is used. A time that occurs twice at the end of daylight saving time is
+used once, unless minutes or hours are `*`. If day of month or day of week is `*`, a day must match both of these
+fields; otherwise, it must match one of them. This is Volcano's rule; Debian also counts `*/2` as `*`.
 """
 
 import re
@@ -33,7 +33,7 @@ _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep",
 _NAMES: Final = frozenset({*_MONTHS, "sun", "mon", "tue", "wed", "thu", "fri", "sat"})
 _CHARS: Final = re.compile(r"[0-9a-z*/,-]+")
 _DAYS: Final = {2: "1-31", 4: "0-6"}
-"""Range of numbers for which `*` stands in the two fields of days."""
+"""Ranges of numbers for which `*` stands in the fields day of month and day of week."""
 _ZONE: Final = re.compile(r"[A-Za-z0-9_+-]{1,14}(/[A-Za-z0-9_+-]{1,14}){0,3}")
 
 
@@ -43,34 +43,34 @@ class ScheduleError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Every:
-    """Times at a fixed interval after the start, in seconds since the epoch."""
+    """A schedule with a fixed interval after its start; times are in seconds since the epoch."""
 
     seconds: float
 
     def after(self, time_s: float, start_s: float) -> float:
-        """Return the first time after `time_s`; `start_s` is the beginning of the schedule."""
+        """Return the first scheduled time after `time_s`; `start_s` is the beginning of the schedule."""
         return start_s + max(1, (time_s - start_s) // self.seconds + 1) * self.seconds
 
     def latest(self, time_s: float, since_s: float, start_s: float) -> float | None:
-        """Return the last time up to `time_s` but after `since_s`; None if there is none."""
+        """Return the last scheduled time up to `time_s` but after `since_s`; None without such a time."""
         found = start_s + ((time_s - start_s) // self.seconds) * self.seconds
         return found if found > max(since_s, start_s) else None
 
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """Times given by the five fields of a cron expression, in a time zone."""
+    """A schedule by the five fields of a cron expression, in a time zone."""
 
     text: str
     zone: ZoneInfo
 
     def after(self, time_s: float, start_s: float) -> float:  # noqa: ARG002 - for schedules of intervals
-        """Return the first time after `time_s`, like `Every.after`."""
+        """Return the first scheduled time after `time_s`, like `Every.after`."""
         # in the hour that is repeated at the end of daylight saving time, its first occurrence comes first
         return next(each for each in self._times(time_s) if each > time_s)
 
     def latest(self, time_s: float, since_s: float, start_s: float) -> float | None:
-        """Return the last time in the range, like `Every.latest`."""
+        """Return the last scheduled time in the range, like `Every.latest`."""
         before = next(each for each in self._times(time_s + 1, reverse=True) if each <= time_s)
         following = self.after(before, start_s)  # in the repeated hour, the step back may go too far
         found = following if following <= time_s else before
@@ -86,7 +86,7 @@ Schedule = Every | Fields
 
 @lru_cache(maxsize=4096)
 def read_schedule(text: str, time_zone: str | None) -> Schedule:
-    """Return the schedule; raises ScheduleError."""
+    """Parse a schedule in this time zone; raises ScheduleError for an invalid one."""
     if len(text) > MOST_CHARS:
         raise ScheduleError(f"must have at most {MOST_CHARS} characters")
     if "TZ=" in text:
@@ -109,7 +109,7 @@ def read_schedule(text: str, time_zone: str | None) -> Schedule:
 
 
 def zone_of(name: str | None) -> ZoneInfo:
-    """Return the time zone of this name, UTC without a name; raises ScheduleError."""
+    """Return the time zone with this name, or UTC without a name; raises ScheduleError for an unknown name."""
     if name is None:
         return ZoneInfo("UTC")
     if not _ZONE.fullmatch(name) or name.lower() in {"local", "localtime"}:
@@ -131,7 +131,7 @@ def _interval_s(words: list[str]) -> float:
 
 
 def _field(index: int, word: str) -> str:
-    """Return a field of a schedule, in syntax that means the same to Volcano and cronsim.
+    """Return a field of a schedule in syntax that Volcano and cronsim interpret in the same way.
 
     Raises ScheduleError for other syntax.
     """

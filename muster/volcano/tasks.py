@@ -1,7 +1,8 @@
 """Tasks of a Volcano Job, the slots and names of their pods, and references of other objects to the Job.
 
-Only this module computes a task's minimum. The PodGroup, dependent tasks and the end of the Job all depend on this
-number. Defaults of a task's fields are not stored, but applied when a Job is read. Plugin `svc` assigns the host names.
+Only this module computes a task's minimum. The PodGroup, dependent tasks and the end of the Job all depend on a task's
+minimum. Defaults of a task's fields are not stored; Muster applies them when it reads a Job. Plugin `svc` assigns the
+host names.
 """
 
 from dataclasses import dataclass
@@ -35,9 +36,9 @@ def total_minimum(spec: JobSpec) -> int:
 
 
 def job_minimum(spec: JobSpec) -> int:
-    """Return the number of pods that start together: the Job's own field or, if it is 0, the sum over the tasks.
+    """Return the number of pods that start together: `minAvailable` or, if that is 0, the sum over the tasks.
 
-    Volcano's admission replaces 0 by this sum, too, because clients in Go cannot write 0.
+    Volcano's admission also replaces 0 by the sum, because clients in Go leave out a 0.
     """
     return spec.min_available or total_minimum(spec)
 
@@ -48,7 +49,7 @@ def total_replicas(spec: JobSpec) -> int:
 
 
 def partition_of(task: TaskSpec, index: int) -> str:
-    """Return the number of a pod's partition as in its label; "" without partitions."""
+    """Return the number of a pod's partition as text for the pod's label; "" for a task without partitions."""
     size = task.partition_policy.partition_size if task.partition_policy else 0
     return str(index // size) if size > 0 else ""
 
@@ -64,7 +65,7 @@ def scheduler_of(spec: JobSpec) -> str:
 
 
 EVICTIONS = 1_000
-"""maxRetry of a Job that does not restart after failures, but should restart after any number of evictions."""
+"""Value of maxRetry for a Job that does not restart after failures, but restarts after any number of evictions."""
 
 
 def max_retry(spec: JobSpec) -> int:
@@ -73,7 +74,7 @@ def max_retry(spec: JobSpec) -> int:
 
 
 def restarts(retry_count: int, max_retry: int | None) -> tuple[int, int]:
-    """Return the restarts of a Job and their maximum; `maxRetry` also counts the failure that ends the Job."""
+    """Return a Job's number of restarts and its maximum; `maxRetry` also counts the failure that ends the Job."""
     most = max(0, (max_retry or DEFAULT_MAX_RETRY) - 1)
     return min(retry_count, most), most
 
@@ -117,12 +118,12 @@ def pod_hosts(job: str, task: str, count: int, subdomain: str) -> NumberedNames:
 
 
 def subdomain(job: Job, task: TaskSpec) -> str:
-    """Return the template's subdomain, or the name of plugin svc's Service, which is the Job's name."""
+    """Return the template's subdomain, or the Job's name, which is the name of plugin svc's Service."""
     return str((task.template.get("spec") or {}).get("subdomain") or job.metadata.name)
 
 
 def task_hosts(job: Job, task: TaskSpec) -> Endpoints:
-    """Return the host names of a task's pods in rank order; a template with a host name has only one."""
+    """Return the host names of a task's pods in rank order; if the template sets a host name, there is only one."""
     below = subdomain(job, task)
     hostname = (task.template.get("spec") or {}).get("hostname")
     if hostname:
@@ -131,24 +132,24 @@ def task_hosts(job: Job, task: TaskSpec) -> Endpoints:
 
 
 class JobRef(NamedTuple):
-    """Reference to the Job that controls an object, with the object's namespace, because a UID does not prove it."""
+    """Key and UID of the Job that controls an object; the key is needed because a UID does not prove the namespace."""
 
     key: str
     uid: str
 
     @property
     def entry(self) -> str:
-        """The reference as text, used as a key in indexes of stores."""
+        """The reference as text, which is the key in indexes of stores."""
         return f"{self.key}/{self.uid}"
 
 
 def reference(job: Job) -> JobRef:
-    """Return the reference that objects of this Job have."""
+    """Return the reference that an object of this Job would have."""
     return JobRef(job.metadata.key, job.metadata.uid)
 
 
 def owner_of(job: Job) -> OwnerReference:
-    """Return the owner reference of everything that belongs to the Job."""
+    """Return the owner reference for objects that belong to the Job."""
     return OwnerReference.to(JOBS, job.metadata, controller=True, block_owner_deletion=True)
 
 
@@ -163,8 +164,8 @@ def job_of(meta: ObjectMeta) -> JobRef | None:
 def job_of_pod(meta: ObjectMeta) -> JobRef | None:
     """Return the Volcano Job to which a pod belongs; None for a pod that only claims to belong to a Job.
 
-    Any client that creates an object can set an owner reference. Therefore, the pod must also have the Job's name for
-    the pod of this task and index, which is unique in the namespace.
+    Any client that creates an object can set an owner reference. Therefore, the pod must also have the name that the
+    Job gives to the pod of this task and index. This name is unique in the namespace.
     """
     owner = meta.controller
     if owner is None:

@@ -1,4 +1,4 @@
-"""Adapter of an owner, with the ranks, number and host names of its pods; and the owner itself, with its errors."""
+"""Adapters of owners, which contain the ranks, number and host names of an owner's pods, and the owner itself."""
 
 import re
 from abc import ABC, abstractmethod
@@ -18,19 +18,19 @@ _FIELD = re.compile(r"metadata\.(?P<map>labels|annotations)\['(?P<key>.+)'\]")
 
 @dataclass(frozen=True, slots=True)
 class FieldPath:
-    """A value that the kubelet reads from a field of the pod itself."""
+    """A value that the kubelet reads from a field of the variable's own pod."""
 
     path: str
 
     def value_in(self, pod: ObjectMeta) -> str | None:
-        """Return the value of this field of the pod; None if it is missing, or is neither a label nor an annotation."""
+        """Return the value of this field of the pod; None if the pod lacks it, or if it is no label or annotation."""
         found = _FIELD.fullmatch(self.path)
         values = pod.labels if found and found["map"] == "labels" else pod.annotations
         return values.get(found["key"]) if found else None
 
 
 Value = str | FieldPath
-"""Value of an environment variable: a text, or a field of the pod."""
+"""Value of an environment variable: a text, or the path of a field of the pod."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Owner:
 
 
 class OwnerError(Exception):
-    """Raised if pods of this owner cannot form a gang; `error` names the field of the pod."""
+    """Raised if pods of an owner cannot form a gang; `error` contains the path of the pod's owner."""
 
     def __init__(self, message: str, value: str | None = None) -> None:
         super().__init__(message)
@@ -77,8 +77,8 @@ class OwnerError(Exception):
 class Adapter(ABC):
     """Interface to one owner, which plugins use through `Info`.
 
-    `template` is the pod template as the user wrote it; sidecars may have been added to the pod since. `annotations`
-    are the annotations of the owner, which may contain settings.
+    `template` is the pod template as the user wrote it; webhooks may have added sidecars to the pods since.
+    `annotations` are the annotations of the owner, which may contain settings.
     """
 
     def __init__(self, owner: Owner, template: Mapping[str, Any], annotations: Mapping[str, str]) -> None:
@@ -88,11 +88,11 @@ class Adapter(ABC):
 
     @abstractmethod
     def errors(self) -> list[FieldError]:
-        """Return the errors because of which the owner's pods cannot form a gang, with paths in the owner."""
+        """Return errors that prevent the owner's pods from forming a gang, with paths in the owner."""
 
     @abstractmethod
     def rank(self, pod: ObjectMeta | None) -> Value:
-        """Return the source of a pod's rank (from 0). If there is no pod yet, return the source for most pods."""
+        """Return the source of a pod's rank, which counts from 0. Without a pod, return the source for most pods."""
 
     @abstractmethod
     def size(self) -> int:
@@ -100,7 +100,7 @@ class Adapter(ABC):
 
     @abstractmethod
     def subdomain(self) -> str:
-        """Return the headless Service of the pods."""
+        """Return the name of the pods' headless Service."""
 
     @abstractmethod
     def endpoints(self) -> Endpoints:
@@ -108,12 +108,12 @@ class Adapter(ABC):
 
 
 def label(key: str) -> FieldPath:
-    """Return the value of a label."""
+    """Return the value that the pod's label has."""
     return FieldPath(f"metadata.labels['{key}']")
 
 
 def annotation(key: str) -> FieldPath:
-    """Return the value of an annotation."""
+    """Return the value that the pod's annotation has."""
     return FieldPath(f"metadata.annotations['{key}']")
 
 

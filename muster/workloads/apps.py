@@ -42,7 +42,7 @@ class StatefulSetAdapter(Adapter):
         return [*result, *PODS.exceeded("spec.replicas", self.size())]
 
     def rank(self, pod: ObjectMeta | None) -> Value:
-        """Return the label with the ordinal; without the label, or if ordinals do not start at 0, the rank itself."""
+        """Return the label with the ordinal, or the rank itself without this label or with ordinals not from 0."""
         if pod is None or (names.POD_INDEX in pod.labels and not self._start):
             return label(names.POD_INDEX)
         own = whole_number(pod.labels.get(names.POD_INDEX))
@@ -55,7 +55,7 @@ class StatefulSetAdapter(Adapter):
         return 1 if self._spec.replicas is None else self._spec.replicas
 
     def subdomain(self) -> str:
-        """Return the Service of the StatefulSet."""
+        """Return the name of the StatefulSet's Service."""
         return self._spec.service_name
 
     def endpoints(self) -> Endpoints:
@@ -71,12 +71,12 @@ class StatefulSetAdapter(Adapter):
 
 
 def _replicas(owner: StatefulSet | ReplicaSet) -> int:
-    """Return the number of pods that an owner has at a time; during a rollout, the pods of the new ReplicaSet."""
+    """Return the number of pods that an owner has at a time; during a rollout, only the new ReplicaSet counts."""
     return max(1, 1 if owner.spec.replicas is None else owner.spec.replicas)
 
 
 def _samples(stateful_set: JSON, /, *, every: bool = False) -> Iterator[SamplePod]:
-    """Yield the first pod, or all pods.
+    """Yield the first pod of a StatefulSet or, with `every`, all pods.
 
     Pods of a LeaderWorkerSet's StatefulSet have the labels that LeaderWorkerSet's webhook writes.
     """
@@ -110,7 +110,7 @@ STATEFUL_SET = WorkloadKind(
 
 
 def _of_deployment(deployment: JSON, /, *, every: bool = False) -> Iterator[SamplePod]:
-    """Yield a pod of the ReplicaSet that the controller creates (or all pods), with copied annotations."""
+    """Yield a pod of the ReplicaSet that the controller would create, or all pods, with copied annotations."""
     replica_set = part_of(deployment, REPLICA_SETS, f"{name_of(deployment)}-1", mapping(deployment.get("spec")))
     replica_set["metadata"]["annotations"] = mapping(deployment["metadata"].get("annotations"))
     spec = replica_set["spec"]

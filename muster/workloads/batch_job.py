@@ -35,7 +35,7 @@ class IndexedJobAdapter(Adapter):
         self._spec = job.spec
 
     def errors(self) -> list[FieldError]:
-        """Reject pods without an index, which have no rank, and Jobs that run fewer pods at a time than completions."""
+        """Reject pods without an index, which have no rank, and Jobs with a parallelism below their completions."""
         spec = self._spec
         result = []
         if spec.completion_mode != "Indexed":
@@ -50,7 +50,7 @@ class IndexedJobAdapter(Adapter):
         return [*result, *PODS.exceeded("spec.completions", self.size())]
 
     def rank(self, pod: ObjectMeta | None) -> Value:
-        """Return the completion index: a label since Kubernetes 1.28, an annotation before that."""
+        """Return the source of the completion index: a label since Kubernetes 1.28, an annotation in older versions."""
         by_annotation = pod and names.COMPLETION_INDEX not in pod.labels and names.COMPLETION_INDEX in pod.annotations
         return (annotation if by_annotation else label)(names.COMPLETION_INDEX)
 
@@ -74,7 +74,7 @@ def _at_once(job: IndexedJob, least: int = 1) -> int:
 
 
 def _left(job: IndexedJob) -> int | None:
-    """Return the number of completions that have neither succeeded nor finally failed; None if the Job has none."""
+    """Return the number of completions that have neither succeeded nor finally failed; None without completions."""
     if job.spec.completions is None:
         return None
     failed = sum(1 + last - first for first, last in ranges(str(job.status.get("failedIndexes") or "")))
@@ -82,11 +82,11 @@ def _left(job: IndexedJob) -> int | None:
 
 
 def size_of_ended_world(job: IndexedJob, pods: Iterable[Pod]) -> int | None:
-    """Return the number of completions that completes a Job whose elastic world has ended; None to leave it unchanged.
+    """Return the number of completions that completes a Job whose elastic world has ended; None for no change.
 
-    The number of completions is reduced only if all pods that were started have succeeded, and the pods that never
-    started have the highest indexes. `pods` are all pods of the Job. A Job with a success policy, or with an index that
-    has failed without succeeding later, is left unchanged.
+    The number of completions is reduced only if all started pods have succeeded, and the unstarted pods have the
+    highest indexes. `pods` are all pods of the Job. A Job with a success policy, or with an index that failed and did
+    not succeed later, keeps its completions.
     """
     spec, status, size = job.spec, job.status, job.spec.completions
     marked = (job.metadata.annotations, mapping(mapping(spec.template.get("metadata")).get("annotations")))
@@ -122,7 +122,7 @@ def _failure(job: IndexedJob) -> str:
 def _service(job: IndexedJob) -> JSON:
     """Return the headless Service with the Job's name.
 
-    The Service includes unready pods, because pods wait for each other.
+    The Service includes unready pods, because the pods wait for each other.
     """
     meta = job.metadata
     owner = Owner.from_meta(INDEXED_JOBS, meta).reference(blocking=False)
@@ -145,13 +145,13 @@ def job_pods(job: JSON, indexes: Iterable[int]) -> Iterator[JSON]:
 
 
 def fill_in(spec: JSON) -> None:
-    """Set completions and parallelism of a Job that has neither, as the API server does."""
+    """Set completions and parallelism of a Job that has neither field, as the API server does."""
     if spec.get("completions") is None and spec.get("parallelism") is None:
         spec |= {"completions": 1, "parallelism": 1}
 
 
 def samples(job: JSON, /, *, every: bool = False) -> Iterator[SamplePod]:
-    """Yield the pod with index 0, or all pods that run at once."""
+    """Yield the pod with index 0 or, with `every`, all pods that run at once."""
     for pod in job_pods(job, range(_at_once(msgspec.convert(job, IndexedJob), least=0)) if every else [0]):
         yield SamplePod(pod, f"the first pod of Job {name_of(job)}")
 
@@ -166,7 +166,7 @@ def _cron_samples(cron_job: JSON, /, *, every: bool = False) -> Iterator[SampleP
 
 
 def _resized(job: JSON, size: int, _task: str) -> JSON:
-    """Return the patch for this number of pods at a time; if the pods have ranks, completions are changed too."""
+    """Return the patch for this number of pods at a time, which also changes the completions if the pods have ranks."""
     spec = mapping(job.get("spec"))
     ranks = spec.get("completionMode") == "Indexed" and spec.get("completions") == spec.get("parallelism")
     return {"spec": {"parallelism": size, **({"completions": size} if ranks else {})}}

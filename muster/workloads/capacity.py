@@ -1,4 +1,7 @@
-"""Warnings about a workload that is larger than its queue's capability, all nodes, or the free capacity. Pure."""
+"""Warnings about a workload that exceeds its queue's capability, the capacity of all nodes, or the free capacity.
+
+Pure.
+"""
 
 from collections.abc import Callable
 from functools import reduce
@@ -20,8 +23,8 @@ from muster.workloads.sample import JSON, name_of
 def requests_at(kind: WorkloadKind, size: int, of_size: Callable[[int], JSON]) -> Vector:
     """Return the requests of all pods of a workload with this size; a ValueError names an invalid field.
 
-    The result is empty if the manifest does not contain pod templates (e.g. for a TrainJob). The requests are
-    extrapolated from the sizes 1 and 2.
+    The result is empty for a manifest that contains no pod templates, such as a TrainJob. The requests are extrapolated
+    from workloads of the sizes 1 and 2.
     """
     one, two = (requests_of(kind, of_size(few)) for few in (1, 2))
     return add(one, scale(subtract(two, one), size - 1))
@@ -38,7 +41,7 @@ def requests_of(kind: WorkloadKind, workload: JSON) -> Vector:
 
 
 def without_place(wanted: Vector, own: Vector, queue: str, get: Callable[[str], Queue | None]) -> str:
-    """Return why pods with these requests cannot all run now, or ever, according to the Queues; "" if they can.
+    """Return why pods with these requests cannot all run now, or ever, according to the Queues; "" if all can run.
 
     `own` are the requests of running pods that these pods replace. The root queue's fair share is the sum of all nodes.
     """

@@ -1,7 +1,7 @@
-"""The queue to which a pod is charged, and the charged resources, for planner, recorder and controller. Pure.
+"""The queue to which a pod's resources are charged, and these resources, for planner, recorder and controller. Pure.
 
-A pod is charged if kube-scheduler calls Muster for it. Other pods are not charged: the queue and gang that they name
-have not been checked.
+A pod is charged if kube-scheduler calls Muster for this pod. Other pods are not charged, because Muster has not checked
+the queue and gang in their labels.
 """
 
 from muster.api import names
@@ -13,7 +13,7 @@ from muster.workloads.table import gang_of
 
 
 def charged_queue(pod: Pod) -> str | None:
-    """Return the queue that a charged pod names; None if the pod is not charged.
+    """Return the queue to which a pod is charged; None for a pod that is not charged.
 
     The queue of the pod's PodGroup takes precedence.
     """
@@ -21,25 +21,28 @@ def charged_queue(pod: Pod) -> str | None:
 
 
 def named_queue(pod: Pod) -> str:
-    """Return the queue that a pod names; empty if it names none.
+    """Return the queue that a pod names, including that of its gang; empty if the pod names no queue.
 
-    When a member of a gang gets its node, the queue of its PodGroup is written to an annotation, which takes
+    When a member of a gang gets its node, Muster writes the PodGroup's queue to an annotation of the pod, which takes
     precedence. The pod is therefore charged to the same queue after the PodGroup has been deleted.
     """
     return (pod.metadata.annotations.get(names.VOLCANO_QUEUE) if gang_of(pod) else "") or own_queue(pod.metadata)
 
 
 def charged_amounts(amounts: Vector, offered: Vector | None) -> Vector:
-    """Return the charge for a pod: at most as much of each resource as its node has offered, if known.
+    """Return the resources to charge for a pod: at most as much of each as its node has offered, if known.
 
-    kube-scheduler does not bind pods that need more, but other clients may do so, and a pod may be resized. Callers
-    must not change the result.
+    kube-scheduler does not bind a pod that needs more than its node offers, but other clients may do so, and a pod may
+    be resized. Callers must not change the result.
     """
     return amounts if offered is None else within(amounts, offered)
 
 
 def own_queue(meta: ObjectMeta) -> str:
-    """Return the queue that a pod without a gang names; empty if it names none. Volcano's label takes precedence."""
+    """Return the queue in the pod's own labels or annotation; empty if they name no queue.
+
+    Volcano's label takes precedence.
+    """
     return (
         meta.labels.get(names.QUEUE_NAME)
         or meta.labels.get(names.QUEUE)
@@ -48,7 +51,7 @@ def own_queue(meta: ObjectMeta) -> str:
 
 
 def placed_by_muster(spec: PodSpec) -> bool:
-    """Return True if kube-scheduler calls Muster for the pod because of its scheduler's name or its markers."""
+    """Return True if kube-scheduler calls Muster for the pod, by its scheduler name or its marker resources."""
     return is_musters(spec.scheduler_name) or marked(spec)
 
 

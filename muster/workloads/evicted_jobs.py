@@ -1,8 +1,8 @@
 """Batch Jobs, including those in JobSets, whose disrupted pods Kubernetes counts as failed.
 
-Kubernetes counts disrupted pods towards `backoffLimit` (6 by default), so draining the nodes of seven pods would fail
-the Job for good, and its JobSet with it. The extender prevents Kubernetes from counting pods that Muster evicts. The
-functions read manifests whose structure has not been checked yet.
+Kubernetes counts disrupted pods towards `backoffLimit` (6 by default). Draining the nodes of seven pods would therefore
+fail the Job for good, together with its JobSet. The extender prevents Kubernetes from counting the pods that Muster
+evicts. The functions read manifests whose structure has not been checked yet.
 """
 
 from collections.abc import Collection, Iterator
@@ -20,11 +20,11 @@ DEFAULT_BACKOFF_LIMIT = 6
 EVICTED = {"action": "Ignore", "onPodConditions": [{"type": DISRUPTED, "status": "True"}]}
 """Rule of a podFailurePolicy for pods that were evicted through the Eviction API."""
 _OWNERS = frozenset((resource.group, resource.kind) for resource in (CRON_JOBS, JOB_SETS))
-"""Kinds that own batch Jobs and accept that a podFailurePolicy is added to them."""
+"""Kinds whose controllers accept that Muster adds a podFailurePolicy to their batch Jobs."""
 
 
 def forgiving(job: JSON) -> Iterator[Addition]:
-    """Yield the additions that prevent disrupted pods of a batch Job from counting as failed."""
+    """Yield additions to a batch Job by which its disrupted pods do not count as failed."""
     spec = mapping(job.get("spec"))
     if not _may_have_a_policy(job, spec):
         return
@@ -44,7 +44,7 @@ def unforgiven(job: JSON, places: Collection[Place]) -> Iterator[str]:
 def unforgiven_parts(jobset: JSON, places: Collection[Place]) -> Iterator[str]:
     """Yield a warning for each Job of a JobSet that would fail if it lost its nodes; JobSet itself gives no warning.
 
-    If a template names no restartPolicy, JobSet's own webhook has filled in OnFailure.
+    For a template without a restartPolicy, JobSet's own webhook has written OnFailure.
     """
     for place in places:
         part = place[: -len(TEMPLATE) + 1]
@@ -66,7 +66,7 @@ def _never_restarts(spec: JSON) -> bool:
 
 
 def _ends_with_its_nodes(spec: JSON, path: str) -> Iterator[str]:
-    """Yield a warning if a Job has more pods than its backoffLimit, so that their disruption would fail the Job."""
+    """Yield a warning if a Job has more pods than its backoffLimit, because the loss of all pods would fail the Job."""
     parallelism, limit = spec.get("parallelism") or 1, spec.get("backoffLimit")
     limit = DEFAULT_BACKOFF_LIMIT if limit is None else limit
     if isinstance(parallelism, int) and isinstance(limit, int) and parallelism > limit:

@@ -1,7 +1,7 @@
-"""The Job of a JobFlow's step, from its JobTemplate.
+"""Creation of the Job for a JobFlow's step from the step's JobTemplate.
 
-A step's patch is merged like a strategic merge patch: tasks by name, volumes by mount path, and keyed lists in pod
-templates by their key. Omitted fields stay unchanged.
+A step's patch is merged like a strategic merge patch: tasks by name, volumes by mount path, and lists in pod templates
+by their keys. Fields that the patch omits stay unchanged.
 """
 
 from collections.abc import Mapping, Sequence
@@ -38,7 +38,10 @@ _KEYS: Final = {
 
 
 def job_manifest(job_flow: JobFlow, flow: Flow, template: JobTemplate) -> JSON:
-    """Return the Job, owned by the JobFlow. Values that are too long for a label are only stored as annotations."""
+    """Return the Job of a step, which the JobFlow owns.
+
+    Names that are too long for a label are stored only as annotations.
+    """
     meta = job_flow.metadata
     marks = {MADE_OF: f"{meta.namespace}.{flow.name}", MADE_FOR: f"{meta.namespace}.{meta.name}"}
     metadata = {
@@ -87,7 +90,7 @@ def merged(base: Mapping[str, Any], patch: Mapping[str, Any]) -> JSON:
 
 
 def _by_key(base: Sequence[JSON], patch: Sequence[JSON], key: str, merge: Any) -> list[JSON]:
-    """Return `base` with elements of equal keys merged in place, and new elements appended."""
+    """Return `base` with the patch's elements: equal keys are merged in place, and new elements are appended."""
     result = list(base)
     places = {each.get(key): index for index, each in enumerate(result)}
     for each in patch:

@@ -1,7 +1,7 @@
 """The gang that `spec.scheduling` of a batch Job requests, and labels and annotations that contradict it.
 
 From `spec.scheduling`, the Job controller creates a PodGroup, which is then the Job's gang. Labels and annotations for
-Muster must agree with the field about the minimum, the topology and the gang.
+Muster must agree with `spec.scheduling` about the minimum, the topology and the gang.
 """
 
 from collections.abc import Iterator, Mapping
@@ -27,14 +27,14 @@ _TEMPLATE = "spec.template."
 
 
 def parallelism(job: IndexedJob) -> int:
-    """Return the number of pods at a time."""
+    """Return the number of pods that a Job runs at a time."""
     return 1 if job.spec.parallelism is None else job.spec.parallelism
 
 
 def requested_minimum(job: IndexedJob) -> int | None:
     """Return the number of pods that must start together by `spec.scheduling`: 1 for `basic`, None without the field.
 
-    If the field contains no number, the Job controller uses the parallelism.
+    If `spec.scheduling` contains no number, the Job controller uses the parallelism.
     """
     scheduling = job.spec.scheduling
     if scheduling is None:
@@ -44,17 +44,17 @@ def requested_minimum(job: IndexedJob) -> int | None:
 
 
 def requested_level(job: IndexedJob) -> str:
-    """Return the node label that the Job's `spec.scheduling` requires to be equal for all pods; empty without it."""
+    """Return the node label whose value `spec.scheduling` requires to be equal for all pods; empty without one."""
     constraints = job.spec.scheduling.scheduling_constraints if job.spec.scheduling else None
     return next((each.key for each in constraints.topology), "") if constraints else ""
 
 
 def native(job: JSON) -> Iterator[Addition]:
-    """Add an annotation to a Job's template which makes the native PodGroup that the Job requests or names its gang.
+    """Yield the annotation by which the native PodGroup that a Job requests or names becomes the gang of its pods.
 
     Without this annotation, Muster ignores the native PodGroup, because the Job controller may create one for every
-    Job. The native PodGroup has none of the Job's annotations, so the template also gets the annotations about the
-    gang.
+    Job. The native PodGroup has none of the Job's annotations, so the template also gets the Job's annotations about
+    the gang.
     """
     spec = mapping(job.get("spec"))
     if not spec.get("scheduling") and not value_at(spec, ("template", "spec", "schedulingGroup")):
@@ -105,8 +105,8 @@ def _other_minimum(job: IndexedJob, template: ObjectMeta, minimum: int) -> Itera
     least = needed(parallelism(job), elastic)
     if least != minimum:
         message = (
-            f"must be {least} or left out with {_SCHEDULING}: with label {names.FRAMEWORK} {framework!r}, "
-            f"{many(least, 'pod')} start together, but {what}"
+            f"must match label {names.FRAMEWORK} {framework!r}, with which {many(least, 'pod')} start together, but "
+            f"{what}; set {_MIN_COUNT} to {least}, or leave out {_SCHEDULING}"
         )
         yield FieldError(_MIN_COUNT if gang else f"{_SCHEDULING}.schedulingPolicy", message, minimum)
 

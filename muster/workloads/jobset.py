@@ -61,7 +61,7 @@ def hosts(jobset: str, replicated_job: str, subdomain: str, *, jobs: int, pods: 
 
 
 class JobSetAdapter(IndexedJobAdapter):
-    """Adapter of a Job of a JobSet; the group is its replicated job, whose Jobs follow each other in rank order."""
+    """Adapter of a Job of a JobSet. The Jobs of one replicated job form a group and follow each other in rank order."""
 
     def __init__(self, job: IndexedJob) -> None:
         super().__init__(job)
@@ -70,10 +70,10 @@ class JobSetAdapter(IndexedJobAdapter):
             self.owner = Owner(owner.api_version, owner.kind, owner.name, job.metadata.namespace, owner.uid)
         self._jobs = whole_number(labels.get(REPLICAS)) or 1
         self._before = (whole_number(labels.get(JOB_INDEX)) or 0) * super().size()
-        """Number of pods of the earlier Jobs."""
+        """Number of pods in the earlier Jobs of the replicated job."""
 
     def errors(self) -> list[FieldError]:
-        """Return the errors of the Job, and an error if it lacks the JobSet controller's label with its position."""
+        """Return the errors of the Job, and an error if JobSet's label with the Job's position is missing."""
         result = super().errors()
         for key in (JOBSET_NAME, REPLICATED_JOB, REPLICAS, JOB_INDEX):
             text = self._job.metadata.labels.get(key)
@@ -85,7 +85,7 @@ class JobSetAdapter(IndexedJobAdapter):
     def rank(self, pod: ObjectMeta | None) -> Value:
         """Return the completion index if the replicated job has a single Job.
 
-        With several Jobs, return a literal that continues the count of the earlier Jobs.
+        With several Jobs, return a number that continues the count of the earlier Jobs.
         """
         own = None
         if pod and (self._jobs > 1 or self._before):
@@ -93,7 +93,7 @@ class JobSetAdapter(IndexedJobAdapter):
         return super().rank(pod) if own is None else str(self._before + own)
 
     def size(self) -> int:
-        """Return the pods of all Jobs of the replicated job."""
+        """Return the number of pods in all Jobs of the replicated job."""
         return self._jobs * super().size()
 
     def subdomain(self) -> str:
@@ -114,7 +114,7 @@ def _adapter(job: IndexedJob, _pod: PodContext) -> JobSetAdapter | None:
 
 
 def _world(pod: ObjectMeta) -> str:
-    """Return the name of the gang of all Jobs of a replicated job, which stays the same when the JobSet restarts."""
+    """Return the gang name for all Jobs of a replicated job; a restart of the JobSet does not change the name."""
     labels = pod.labels
     if JOBSET_NAME not in labels or REPLICATED_JOB not in labels:
         return ""
@@ -125,9 +125,9 @@ def why_not_exclusive(level: str, why: str) -> str:
     """Return the reason why pods that start together cannot have an exclusive topology, and name an alternative."""
     key, size = names.TOPOLOGY_SLICE_KEYS
     return (
-        f"must be left out for {why}: JobSet creates the other pods of a Job only when its first pod has a node; a "
-        f"gang gets its nodes when all its pods exist; {key}: {level} on the pod template, with {size}: the number "
-        "of pods of a Job, keeps each Job in one domain"
+        f"must be left out for {why}: JobSet creates a Job's other pods only when the first pod has a node, but a gang "
+        f"needs all pods first; to keep each Job in one domain, set {key}: {level} on the pod template, and {size} to "
+        "the number of pods of a Job"
     )
 
 
@@ -148,26 +148,26 @@ def _mistakes(jobset: JSON, together: Mapping[Place, str]) -> list[FieldError]:
         level = exclusive(given.values())
         if level is not None and _pods_of(jobset, place) > 1:
             path = next(path for path, annotations in given.items() if EXCLUSIVE in annotations)
-            message = why_not_exclusive(level, why)
+            message = why_not_exclusive(level, f"gangs ({why})")
             result.append(FieldError(f"{path}.annotations[{EXCLUSIVE}]", message, level))
     return result
 
 
 def _pods_of(jobset: JSON, place: Place) -> int:
-    """Return the number of pods of each Job created from the pod template at `place`."""
+    """Return the number of pods in each Job that is created from the pod template at `place`."""
     job = mapping(value_at(jobset, place[: -len(TEMPLATE) + 1]))
     return msgspec.convert(job.get("parallelism") or 1, int)
 
 
 def _metadata(jobset: JSON, place: Place) -> Iterator[tuple[Place, JSON]]:
-    """Yield the metadata, with its place, of each object whose annotations are copied to pods of this template."""
+    """Yield the place and metadata of each object whose annotations are copied to pods of this template."""
     for depth in range(len(place) + 1):
         where = (*place[:depth], "metadata")
         yield where, mapping(value_at(jobset, where))
 
 
 def _samples(document: JSON, /, *, every: bool = False) -> Iterator[SamplePod]:
-    """Yield the first pod of each replicated job (or all pods), with a subdomain unless names are disabled."""
+    """Yield the first pod of each replicated job, or all pods, with a subdomain unless host names are disabled."""
     spec = mapping(document.get("spec"))
     network = mapping(spec.get("network"))
     for replicated in msgspec.convert(spec.get("replicatedJobs") or [], list[JSON]):

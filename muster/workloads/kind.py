@@ -1,4 +1,4 @@
-"""Rows of the table, each of which describes one kind of workload, and the pod templates in such a workload."""
+"""Rows of the table of workload kinds, each of which describes one kind, and access to a workload's pod templates."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -13,16 +13,16 @@ from muster.workloads.adapter import Adapter
 from muster.workloads.sample import JSON, SamplePod
 
 Path = tuple[str, ...]
-"""Path to a value: field names from the outermost on; `*` matches each element of a list."""
+"""Path to values in a manifest: field names from the outermost inwards; `*` matches each element of a list."""
 Place = tuple[str | int, ...]
-"""Path to one value: field names and indexes of list elements."""
+"""Path to one value in a manifest: field names and indexes of list elements."""
 
 TEMPLATE: Path = ("spec", "template")
 
 
 @dataclass(frozen=True, slots=True)
 class PodContext:
-    """The pod for which an adapter is created: metadata, spec and the document itself.
+    """The pod for which an adapter is created: its metadata, its spec, and the pod as JSON.
 
     The fields are empty before a pod exists.
     """
@@ -37,57 +37,58 @@ class Ranks:
     """Description of the ranks of a kind's pods."""
 
     adapter: Callable[[Any, PodContext], Adapter | None]
-    """Function that returns the adapter for a pod of this `controller`; None if the controller is not of this kind."""
+    """Function that returns the adapter for a pod of this `controller`; None for a controller of another kind."""
     controller: Resource[Any] | None
     """Kind of the pods' controller, which must be read before the adapter is created: the kind itself, or a kind that
-    it creates. The value is None for pods without an owner."""
+    it creates. None stands for pods without an owner."""
     name_label: str = ""
-    """Label of pods with the workload's name, if another kind controls them."""
+    """Label of pods with the workload's name, if an object of another kind controls the pods."""
     index: str = ""
-    """Label of pods with their index in the controller; older clusters have an annotation instead."""
+    """Label of pods with their index in the controller; in older clusters, an annotation has this key."""
     recommended_as: str = ""
-    """The kind as named in messages that recommend it, with the article, such as `a JobSet`. The text is empty if the
-    kind is not recommended."""
+    """The kind's name with its article, such as `a JobSet`, in messages that recommend the kind; empty for a kind that
+    is not recommended."""
 
 
 @dataclass(frozen=True, slots=True)
 class GangRules:
     """Rules for the gang of an owner's pods, in addition to labels and annotations.
 
-    The functions take the owner as argument.
+    The functions in these rules take the owner as argument.
     """
 
     at_once: Callable[[Any], int] | None = None
     """Maximum number of pods at a time, at least 1. A gang never needs more members, and a gang with a framework needs
     all of them."""
     left: Callable[[Any], int | None] | None = None
-    """Number of members that have not ended for good; None if the owner does not define it."""
+    """Number of members that have not ended for good; None if the owner does not define this number."""
     minimum: Callable[[Any], int | None] | None = None
     """Number of pods that must start together by the owner's own fields; None if no field defines it."""
     level: Callable[[Any], str] | None = None
-    """Node label by which the owner's fields keep its pods together; "" if they name none."""
+    """Node label whose value must be equal for all pods by the owner's fields; "" if these fields name no label."""
     wants_none: Callable[[Any], bool] | None = None
     """True if the owner is scaled to zero or suspended. The owner's gang has then ended, until the owner wants pods
     again."""
     is_over: Callable[[Any], bool] | None = None
-    """True if the owner has ended with success or failure; None for a kind that runs until it is deleted."""
+    """True if the owner has ended with success or failure; None for a kind whose objects run until they are deleted."""
     size_of_ended: Callable[[Any, Iterable[Pod]], int | None] | None = None
-    """Size at which the owner is complete, if its elastic world has ended with these pods; None if the size must not
-    change."""
+    """Size with which the owner is complete after its elastic world has ended with these pods; None if the size must
+    not change."""
     failure: Callable[[Any], str] | None = None
-    """Reason for the owner's failure, as text; "" if it has not failed."""
+    """Reason for the owner's failure, as text; "" if the owner has not failed."""
     service: Callable[[Any], JSON] | None = None
-    """Headless Service that Muster creates for the pods; None if the owner's controller or user creates one."""
+    """Headless Service that Muster creates for the pods; None if the owner's controller or the user creates this
+    Service."""
 
 
 @dataclass(frozen=True, slots=True)
 class FrameworkWorld:
-    """World of a framework whose pods belong to several controllers: the parts of a workload that form one gang."""
+    """World of a framework whose pods belong to several controllers: parts of one workload that form one gang."""
 
     group: Callable[[ObjectMeta], str]
     """Function that returns the name of the PodGroup of a pod with this metadata; "" for pods of other kinds."""
     rules: GangRules = field(default_factory=GangRules)
-    """Rules for the end of the gang; the functions get the workload."""
+    """Rules for the end of the gang, whose functions take the workload as argument."""
     uid_label: str = ""
     """Label of pods with the workload's UID; empty without such a label."""
     part_label: str = ""
@@ -111,34 +112,35 @@ def _nothing(*_: Any) -> tuple[()]:
 class Admission:
     """Admission rules of a kind, in addition to copying labels to templates and checking the templates.
 
-    `additions` and `warnings` get manifests whose shape has not been checked, with templates whose pods Muster will
-    place.
+    `additions` and `warnings` get unvalidated manifests, whose templates are for pods that Muster will place.
     """
 
     own_queue: bool = False
     """True if admission writes the namespace's queue to the workload itself, as one of the `additions`."""
     additions: Callable[[JSON], Iterable[Addition]] = _nothing
-    """Fields that the workload gets besides labels."""
+    """Fields that admission adds to the workload, in addition to labels."""
     warnings: Callable[[JSON, Collection[Place]], Iterable[str]] = _nothing
-    """Warnings to the user; the second argument has the places of the templates."""
+    """Function that returns warnings to the user; its second argument has the places of the templates."""
     mistakes: Callable[[JSON, Mapping[Place, str]], Iterable[FieldError]] = _nothing
-    """Errors in the workload that would prevent its gangs from starting and that no adapter can detect.
+    """Function that returns errors that would prevent the workload's gangs from starting, and that no adapter can
+    detect.
 
-    The second argument maps the place of each template whose pods start together to the label or annotation that
+    Its second argument maps the place of each template whose pods start together to the label or annotation that
     requires this."""
     copied: Path = ()
     """Place whose metadata the kind's controller copies to all objects that it creates; empty without such a place."""
     count: Path = ()
-    """Place of the number of pods at a time, 1 if left out; empty if no single field has it."""
+    """Place of the field with the number of pods at a time, 1 if left out; empty if no single field has this number."""
     service_name: Path = ()
-    """Place of the name of the headless Service that the user creates; empty if users create none."""
+    """Place of the field with the name of the headless Service that users create; empty for kinds without such a
+    Service."""
 
 
 class Samples(Protocol):
-    """Function that yields pods of a manifest: the first pod of each shape or, with `every`, all that run at once."""
+    """Function that yields a manifest's pods: the first pod of each shape or, with `every`, all that run at once."""
 
     def __call__(self, workload: JSON, /, *, every: bool = False) -> Iterator[SamplePod]:
-        """Yield the pods, each with its owner if the manifest does not contain the owner."""
+        """Yield sample pods, each with its owner if the manifest does not contain the owner."""
         ...
 
 
@@ -150,39 +152,39 @@ def _no(_: JSON) -> bool:
 class Verbs:
     """Changes that a user can make to an existing workload by `muster hold` and similar commands (`workloads.verbs`).
 
-    The functions get the workload as read, and return merge patches.
+    The functions in this row get the workload as read, and return merge patches.
     """
 
     stop: Path = ()
     """Path of the field that is true while the workload is held."""
     commands: tuple[str, str] | None = None
-    """Actions of the Commands that hold and release the workload, if no field does so."""
+    """Actions of the Commands that hold and release the workload, for a kind without the field `stop`."""
     count: Path = ()
-    """Path of the field that is 0 while the workload is held, if neither `stop` nor `commands` apply."""
+    """Path of the field that is 0 while the workload is held, for a kind without `stop` and `commands`."""
     group_size: Path = ()
     """Path of the number of pods of each replica, 1 if left out; empty if each replica is one pod."""
     claims: Path = ()
-    """Path of the field that is `Delete` if the workload's volumes are deleted while `count` is 0."""
+    """Path of the field whose value `Delete` means that the workload's volumes are deleted when `count` becomes 0."""
     held: Callable[[JSON], bool] = _no
-    """True if the workload is held in another way than by `stop` and `count`."""
+    """Function that returns True if the workload is held in another way than by `stop` and `count`."""
     stopped: Callable[[JSON], bool] = _no
-    """True if the workload is held and its pods have ended."""
+    """Function that returns True if the workload is held and its pods have ended."""
     ended: Callable[[JSON], bool] = _no
-    """True if the workload has ended for good."""
+    """Function that returns True if the workload has ended for good."""
     sizes: tuple[Path, ...] = ()
-    """Fields with the world size, which must not change while pods exist."""
+    """Paths of fields with the world size, which must not change while pods exist."""
     resized: Callable[[JSON, int, str], JSON] | None = None
     """Function that returns the patch for a number of pods of a task (or of the only task). The function raises a
     ValueError with the reason if this is impossible."""
     world_tasks: Callable[[JSON], Collection[str]] = _nothing
-    """Tasks whose pods receive their number although they have no framework label."""
+    """Function that returns the tasks whose pods receive the number of pods although they have no framework label."""
     scales: bool = False
-    """True if `resized` only changes the number of worlds, or of members of an elastic world, so that no pod is
-    re-created."""
+    """True if `resized` changes only the number of worlds, or of members of an elastic world, and therefore re-creates
+    no pod."""
     classes: tuple[Path, ...] = ()
-    """Fields with the PriorityClass; without `count`, waiting pods of the kind follow a change by themselves."""
+    """Paths of fields with the PriorityClass. For a kind without `count`, a change also applies to waiting pods."""
     instead: Mapping[str, str] = field(default_factory=dict, hash=False)
-    """Maps a verb that the kind does not have to the reason and an alternative."""
+    """Maps a verb that the kind does not support to the reason and an alternative."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,24 +192,24 @@ class WorkloadKind:
     """One kind of workload, as used by admission, the controller and `muster shape`."""
 
     resource: Resource[Any]
-    """The kind in the API server, with the type that decodes it."""
+    """The kind in the API server, with the type that decodes its objects."""
     templates: tuple[Path, ...] = (TEMPLATE,)
     """Paths of the kind's pod templates."""
     labelled: bool = False
-    """True if admission copies the workload's labels to its templates, as for kinds that users write and whose pods may
-    run on any node."""
+    """True if admission copies the workload's labels to its templates; this holds for kinds that users write and whose
+    pods may run on any node."""
     one_template: bool = False
     """True if all pods of a workload are created from one template."""
     grouped: bool = False
     """True if Kubernetes may create a native PodGroup for each workload of the kind, even if the workload does not
     request one."""
     maker: bool = False
-    """True if the kind creates workloads on a schedule; messages about their gangs are then recorded for the creating
-    object."""
+    """True if the kind creates workloads on a schedule. Events about the gangs of these workloads are then not recorded
+    for the creating object."""
     names_gangs: bool = False
     """True if a gang is shown under the name of its workload, because users write this kind."""
     remade_s: float = 0.0
-    """Maximum time in seconds until the kind's controller re-creates an evicted pod."""
+    """Maximum time in seconds after which the kind's controller re-creates an evicted pod."""
     one_node_each: bool = False
     """True if each pod belongs to a certain node, so that the planner need not choose one."""
     ranks: Ranks | None = None
@@ -215,14 +217,15 @@ class WorkloadKind:
     no_ranks: str = ""
     """Reason why pods of this kind have no ranks, as the beginning of a sentence."""
     gang: GangRules | None = None
-    """Rules for the gangs of a workload of this kind; None if only the pods' own labels are used."""
+    """Rules for the gangs of a workload of this kind; None if only the labels of the pods themselves determine the
+    gang."""
     world: FrameworkWorld | None = None
     """Pods that form one world of a framework; None if the world is the pods of one controller."""
     admission: Admission = Admission()
     """Additional rules for the admission of the kind."""
     samples: Samples | None = None
-    """Function that returns the pods of a manifest of this kind, as the controller would create them; None if no pods
-    are shown."""
+    """Function that returns the pods that the controller would create for a manifest; None for a kind whose pods are
+    not shown."""
     verbs: Verbs | None = None
     """Changes that a user can make to an existing workload; None for a kind that other objects create."""
 
@@ -230,8 +233,8 @@ class WorkloadKind:
 def replicated(templates: Iterable[Path], *, scales: bool = False, claims: Path = (), group_size: Path = ()) -> Verbs:
     """Return the `muster` verbs of a kind that scales by `spec.replicas` and creates its pods from these templates.
 
-    `claims` is the field with a policy for the volumes of a StatefulSet, if there is one. `group_size` is the field
-    with the number of pods of each replica.
+    `claims` is the path of the field with the policy for a StatefulSet's volumes, if the kind has this field.
+    `group_size` is the path of the field with the number of pods in each replica.
     """
     return Verbs(
         claims=(*claims, "persistentVolumeClaimRetentionPolicy", "whenScaled") if claims else (),
@@ -246,17 +249,17 @@ def replicated(templates: Iterable[Path], *, scales: bool = False, claims: Path 
 
 
 def again(why: str) -> str:
-    """Return why a kind does not support a verb, and recommend to delete and re-create the workload."""
+    """Return why a kind does not support a verb, with the advice to delete and re-create the workload."""
     return f"{why}: delete it, and create it again with the other value; it loses its place in its queue"
 
 
 def dotted(place: Place) -> str:
-    """Return the path of a place in a document, as shown in messages."""
+    """Return the path of a place in a manifest, as messages show it."""
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place).removeprefix(".")
 
 
 def pod_templates(workload: Any, paths: Iterable[Path]) -> Iterator[tuple[Place, Mapping[str, Any]]]:
-    """Yield the templates at these paths, with their places; the API server rejects malformed ones."""
+    """Yield the templates at these paths, with their places; malformed templates are left out."""
     for path in paths:
         yield from _below(workload, path, ())
 

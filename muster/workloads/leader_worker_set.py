@@ -36,8 +36,8 @@ _TEMPLATES = ((*_GROUP, "leaderTemplate"), (*_GROUP, "workerTemplate"))
 class LeaderWorkerSetAdapter(Adapter):
     """Adapter of a group of a LeaderWorkerSet, whose leader has rank 0, and whose workers follow.
 
-    Each group is a separate world. The pod template comes from the StatefulSet; all other data come from the pod
-    itself.
+    Each group is a separate world. The pod template comes from the StatefulSet; the adapter reads all other data from
+    the pod itself.
     """
 
     def __init__(self, stateful_set: StatefulSet, pod: ObjectMeta, subdomain: str) -> None:
@@ -64,7 +64,7 @@ class LeaderWorkerSetAdapter(Adapter):
         return [*result, *PODS.exceeded(f"metadata.annotations[{LWS_SIZE}]", self.size())]
 
     def rank(self, pod: ObjectMeta | None) -> Value:
-        """Return the index in the group, which is 0 for the leader."""
+        """Return the source of the pod's index in its group, which is 0 for the leader."""
         return label(LWS_WORKER)
 
     def size(self) -> int:
@@ -86,8 +86,8 @@ class LeaderWorkerSetAdapter(Adapter):
 def place_of_pod(labels: JSON, ordinal: str) -> dict[str, str]:
     """Return the labels that LeaderWorkerSet's webhook writes to a pod of a StatefulSet with these template labels.
 
-    The ordinal of a leader is the index of its group. The ordinal of a worker is its own index; the group's index is in
-    its template's labels.
+    The ordinal of a leader is the index of its group. The ordinal of a worker is its own index; the labels of the
+    worker's template contain the group's index.
     """
     if LWS_NAME not in labels:
         return {}
@@ -99,13 +99,13 @@ def _adapter(stateful_set: StatefulSet, pod: PodContext) -> LeaderWorkerSetAdapt
 
 
 def _world(pod: ObjectMeta) -> str:
-    """Return the gang name that a group's leader and workers share, although they belong to two StatefulSets."""
+    """Return the gang name of a group's leader and workers, which is equal although they belong to two StatefulSets."""
     labels = pod.labels
     return f"podgroup-lws-{labels[LWS_NAME]}.{labels[LWS_GROUP]}" if LWS_NAME in labels and LWS_GROUP in labels else ""
 
 
 def _mistakes(workload: JSON, together: Mapping[Place, str]) -> list[FieldError]:
-    """Yield errors for settings that create workers later than their leader: LeaderReady and exclusive topology."""
+    """Return errors for settings that delay the creation of workers: LeaderReady and an exclusive topology."""
     spec, annotations = mapping(workload.get("spec")), mapping(mapping(workload.get("metadata")).get("annotations"))
     policy, size = spec.get("startupPolicy"), mapping(spec.get("leaderWorkerTemplate")).get("size", 1)
     if names.FRAMEWORK not in together.values() or size == 1:
@@ -113,23 +113,23 @@ def _mistakes(workload: JSON, together: Mapping[Place, str]) -> list[FieldError]
     result = []
     if policy == "LeaderReady":
         message = (
-            f"must be LeaderCreated for {names.FRAMEWORK}: leader and workers start together, and LeaderReady creates "
-            "the workers only when the leader is ready"
+            f"must be LeaderCreated for gangs ({names.FRAMEWORK}): leader and workers start together, but with "
+            "LeaderReady the workers are created only when the leader is ready"
         )
         result.append(FieldError("spec.startupPolicy", message, policy))
     if EXCLUSIVE in annotations:
         level = annotations[EXCLUSIVE]
         message = (
-            f"must be left out for {names.FRAMEWORK}: leader and workers start together, and an exclusive topology "
-            f"creates the workers only when the leader has a node; {names.TOPOLOGY_NEAR_KEYS[0]}: {level} keeps each "
-            "group in one domain"
+            f"must be left out for gangs ({names.FRAMEWORK}): leader and workers start together, but with an exclusive "
+            "topology the workers are created only when the leader has a node; to keep each group in one domain, set "
+            f"{names.TOPOLOGY_NEAR_KEYS[0]}: {level}"
         )
         result.append(FieldError(f"metadata.annotations[{EXCLUSIVE}]", message, level))
     return result
 
 
 def _samples(workload: JSON, /, *, every: bool = False) -> Iterator[SamplePod]:
-    """Yield the leader of the first group, and a worker if workers have a separate template; or all pods."""
+    """Yield the first group's leader, and a worker if workers have their own template; with `every`, yield all pods."""
     spec = mapping(workload.get("spec"))
     template = mapping(spec.get("leaderWorkerTemplate"))
     size = count(template, "size")

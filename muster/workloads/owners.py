@@ -1,4 +1,4 @@
-"""The workload of a gang under the name that users know, such as `TrainJob fit`, never the PodGroup's name."""
+"""The name by which users know the workload of a gang, such as `TrainJob fit`, which is not the PodGroup's name."""
 
 from muster.api.kubernetes.meta import ObjectMeta, OwnerReference
 from muster.api.muster.gang import workload_above
@@ -10,7 +10,7 @@ from muster.workloads.table import row_of
 
 
 def workload_of(group: PodGroup) -> OwnerReference:
-    """Return the workload of a gang: its owner, or the owner's creator if that is the object the user has written.
+    """Return the workload of a gang: its owner, or the owner's creator if the user has written the creator.
 
     For a PodGroup without an owner, the workload is the PodGroup itself.
     """
@@ -25,7 +25,7 @@ def owner_names(gang: ObjectMeta) -> set[str]:
 
 
 def job_workload(job: Job) -> OwnerReference:
-    """Return the workload of a Volcano Job: its TrainJob, or itself."""
+    """Return the workload of a Volcano Job: the Job's TrainJob, or the Job itself."""
     return _named_after(job.metadata.controller) or owner_of(job)
 
 

@@ -12,10 +12,10 @@ from muster.workloads.kind import PodContext, Ranks, Verbs, WorkloadKind, again
 
 
 class BarePodAdapter(Adapter):
-    """A pod with annotations for its rank, the number of pods and the host name of rank 0.
+    """Adapter of a pod with annotations for its rank, the number of pods and the host name of rank 0.
 
-    Without these annotations, the pod is the only one in its world. The names of the other pods are unknown. Frameworks
-    that need all names (MPI, TensorFlow) therefore get only the name of the leader.
+    A pod without these annotations is the only one in its world. The host names of the other pods are unknown.
+    Frameworks that need all host names (MPI, TensorFlow) therefore get only the leader's.
     """
 
     def __init__(self, pod: PodContext) -> None:
@@ -26,7 +26,7 @@ class BarePodAdapter(Adapter):
         super().__init__(owner, pod.document, {})
 
     def errors(self) -> list[FieldError]:
-        """Reject a rank, size and leader that contradict each other; a single pod needs none of them."""
+        """Reject annotations for rank, size and leader that contradict each other; a single pod needs none."""
         rank, size = self._given(names.RANK), self._given(names.SIZE)
         result = []
         for key, text, least in ((names.RANK, rank, 0), (names.SIZE, size, 1)):
@@ -47,11 +47,11 @@ class BarePodAdapter(Adapter):
         return result
 
     def rank(self, pod: ObjectMeta | None) -> Value:
-        """Return the annotation with the rank, or 0."""
+        """Return the annotation with the pod's rank, or 0 without this annotation."""
         return annotation(names.RANK) if self._given(names.RANK) is not None else "0"
 
     def size(self) -> int:
-        """Return the number in the annotation, or 1."""
+        """Return the number of pods in the annotation, or 1 without this annotation."""
         return whole_number(self._given(names.SIZE)) or 1
 
     def subdomain(self) -> str:

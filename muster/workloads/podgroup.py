@@ -23,8 +23,8 @@ from muster.workloads.table import MAKERS, gang_of, gang_rules, group_name, is_i
 
 _GROUP_ANNOTATIONS = (*names.GANG_KEYS, names.ELASTIC, *names.SCALE_UP_KEYS)
 _OF_THE_WORKLOAD = names.GANG_TOPOLOGY_KEYS
-"""Annotations that are only copied from the owner. A gang may have several kinds of pods, and an annotation of a pod
-only concerns its own kind."""
+"""Annotations that are copied only from the owner. A gang may have several kinds of pods, and these annotations of a
+pod apply only to pods of its own kind."""
 _OWNER_PREFIX = "volcano.sh/"
 _TOPOLOGY_MODE = "volcano.sh/network-topology-mode"
 _TOPOLOGY_TIER = "volcano.sh/network-topology-highest-tier"
@@ -32,7 +32,7 @@ _COMPUTED = ("minMember", "queue", "priorityClassName", "minResources", "network
 
 
 def group_to_make(pod: Pod) -> str | None:
-    """Return the name of the PodGroup that the controller creates for this pod; None if it creates none."""
+    """Return the name of the PodGroup that the controller creates for this pod; None if no PodGroup is created."""
     meta = pod.metadata
     if not is_musters(pod.spec.scheduler_name) or pod.finished or meta.deletion_timestamp or job_of(meta):
         return None
@@ -41,7 +41,7 @@ def group_to_make(pod: Pod) -> str | None:
 
 
 def inherited(owner: Object, above: Object | None) -> Object:
-    """Return the owner with missing labels and annotations added from its own owner."""
+    """Return the owner, with missing labels and annotations added from the owner's own owner."""
     if above is None:
         return owner
     metadata = structs.replace(
@@ -53,10 +53,11 @@ def inherited(owner: Object, above: Object | None) -> Object:
 
 
 def pod_group(pod: Pod, owner: Object | None, world: Object | None = None, ended: int = 0) -> PodGroup:
-    """Return the PodGroup for this pod and its siblings; `owner` is their controller, if it can be read.
+    """Return the PodGroup for this pod and its siblings; `owner` is the pods' controller, if it can be read.
 
-    `world` is the workload of a gang with pods of several controllers. Admission moves a PodGroup from the default
-    queue to the namespace's queue. `ended` is the number of pods that have succeeded and still exist.
+    `world` is the workload of a gang with pods of several controllers. The PodGroup may name the default queue;
+    admission then replaces it with the namespace's queue. `ended` is the number of pods that have succeeded and still
+    exist.
     """
     members = min_member(pod, owner, ended)
     annotations = {
@@ -93,7 +94,7 @@ def pod_group(pod: Pod, owner: Object | None, world: Object | None = None, ended
 
 
 def in_the_queue_of(existing: PodGroup, wanted: PodGroup) -> PodGroup:
-    """Return the PodGroup with the queue of the existing one; a gang only moves if its pods name another queue."""
+    """Return the PodGroup with the existing PodGroup's queue; a gang moves only if its pods name another queue."""
     return structs.replace(wanted, spec=structs.replace(wanted.spec, queue=existing.spec.queue))
 
 
@@ -112,7 +113,7 @@ def update(existing: PodGroup, wanted: PodGroup) -> dict[str, Any]:
 
 
 def _topology(annotations: Mapping[str, str]) -> NetworkTopology | None:
-    """Return the topology that a pod's annotations request; an unknown mode counts as hard."""
+    """Return the network topology that a pod's annotations request; an unknown mode counts as hard."""
     mode, tier = annotations.get(_TOPOLOGY_MODE), annotations.get(_TOPOLOGY_TIER, "")
     if mode is None and not tier:
         return None
@@ -121,7 +122,7 @@ def _topology(annotations: Mapping[str, str]) -> NetworkTopology | None:
 
 
 def queue_of(pod: Pod, owner: Object | None) -> str:
-    """Return the queue to which the owner or pod was moved, else the queue that the pod or its owner names, else ""."""
+    """Return the queue to which the owner or pod was moved, else the queue named by the pod or its owner, else ""."""
     metas = (pod.metadata, owner.metadata) if owner else (pod.metadata,)
     for meta in reversed(metas):
         if moved := meta.annotations.get(names.MOVED_TO):
@@ -134,6 +135,6 @@ def queue_of(pod: Pod, owner: Object | None) -> str:
 
 
 def _reference(workload: Object) -> OwnerReference:
-    """Return a reference to the workload, or to the pod itself if it has no owner; the kind may be missing."""
+    """Return a reference to the workload, or to the pod itself if it has no owner; the reference may lack the kind."""
     meta, api_version, kind = workload.metadata, workload.api_version or "v1", workload.kind or "Pod"
     return OwnerReference(api_version=api_version, kind=kind, name=meta.name, uid=meta.uid, controller=True)

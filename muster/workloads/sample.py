@@ -1,7 +1,7 @@
 """Sample pods: the first pods of a manifest, before any object exists.
 
-Modules of the kinds use these functions to create pods in the same way as the kinds' controllers. There is one sample
-pod for each pod template, usually with rank 0, because other pods differ only in their rank.
+Each kind's module uses these functions to create pods in the same way as the kind's controller. Each pod template has
+one sample pod, usually with rank 0, because other pods differ only in their rank.
 """
 
 from collections.abc import Iterable, Mapping
@@ -68,12 +68,12 @@ def pod_of(owner: JSON, template: JSON, name: str, labels: Mapping[str, str], pl
 
 
 def mapping(value: Any) -> JSON:
-    """Return a map, empty if it is missing; raises msgspec.ValidationError for any other value."""
+    """Return a map unchanged, and an empty map for None; raises msgspec.ValidationError for any other value."""
     return msgspec.convert(value or {}, JSON)
 
 
 def count(spec: Mapping[str, Any], key: str) -> int:
-    """Return a number of pods or of their creators, 1 if left out; raises msgspec.ValidationError for other values."""
+    """Return a field with a number of pods or of their creators, by default 1; raises ValidationError if invalid."""
     value = spec.get(key)
     return 1 if value is None else msgspec.convert(value, Annotated[int, msgspec.Meta(ge=0)])
 

@@ -53,19 +53,19 @@ INDEXES = tuple(dict.fromkeys(kind.ranks.index for kind in KINDS if kind.ranks a
 """Labels in which controllers write the index of a pod."""
 
 PART_LABELS = tuple(kind.world.part_label for kind in KINDS if kind.world and kind.world.part_label)
-"""Labels that distinguish the pods of parts of a workload."""
+"""Labels that distinguish the parts of a workload to which pods belong."""
 
 _BY_NAME: Mapping[tuple[str, str], WorkloadKind] = {
     (kind.resource.api_version, kind.resource.kind): kind for kind in KINDS
 }
 PLAIN_PREFIX = "podgroup-kueue-"
-"""Prefix of the names of PodGroups for plain pods that Kueue's label groups."""
+"""Prefix of PodGroup names for plain pods that form a group by Kueue's label."""
 CONTROLLERS: Mapping[tuple[str, str], Resource[Any]] = {
     (kind.ranks.controller.api_version, kind.ranks.controller.kind): kind.ranks.controller
     for kind in KINDS
     if kind.ranks and kind.ranks.controller
 }
-"""Maps an API version and a kind to a controller of pods with ranks, which admission reads with such a pod."""
+"""Maps an API version and a kind to a kind of controllers whose pods have ranks; admission reads these controllers."""
 _NO_RANKS = {kind.resource.kind: kind.no_ranks for kind in KINDS if kind.no_ranks}
 _RECOMMENDED = [kind.ranks.recommended_as for kind in KINDS if kind.ranks and kind.ranks.recommended_as]
 _ADVICE = f"; use {', '.join(_RECOMMENDED[:-1])} or {_RECOMMENDED[-1]}"
@@ -94,7 +94,7 @@ def row_of(owner: OwnerReference | None) -> WorkloadKind | None:
 
 
 def gang_rules(owner: OwnerReference | None) -> GangRules | None:
-    """Return the rules for the gang of an owner; None without an owner, or if only its pods' own labels count."""
+    """Return the rules for an owner's gang; None without an owner, or if its pods' own labels determine the gang."""
     kind = row_of(owner)
     return kind.gang if kind else None
 
@@ -134,7 +134,7 @@ def adapter_for(owner: Object | None, pod: PodContext = _NO_POD) -> Adapter:
 
 
 def gang_of(pod: Pod) -> str | None:
-    """Return the name of the pod's gang, in the pod's namespace; None if it has no gang.
+    """Return the name of the pod's gang, in the pod's namespace; None for a pod without a gang.
 
     The gang is the PodGroup that the pod names in labels or annotations, else its native PodGroup, unless another
     scheduler places the pod.
@@ -149,8 +149,8 @@ def native_gang_of(meta: ObjectMeta, group: PodSchedulingGroup | None) -> str | 
     """Return the name of the gang in a pod's `spec.schedulingGroup`; None if the field is not set.
 
     Some controllers give a PodGroup to each of their workloads (`WorkloadKind.grouped`), even if a workload requests
-    none. For workloads of these kinds, Muster's own rules determine the gang. If a workload requests a PodGroup,
-    admission has marked its template.
+    none. For workloads of these kinds, Muster's own rules determine the gang. Admission marks the template of a
+    workload that requests a PodGroup.
     """
     if group is None or not group.pod_group_name:
         return None
@@ -163,7 +163,7 @@ def native_gang_of(meta: ObjectMeta, group: PodSchedulingGroup | None) -> str | 
 def slot_of(meta: ObjectMeta) -> Slot | None:
     """Return the slot of a pod: by Volcano's task and index, Muster's annotation, or its controller's index.
 
-    Returns None without any of these, or if the rank exceeds the limit; the planner then assigns the first free rank.
+    Returns None if a pod has none of them, or a rank above the limit; the planner then assigns the first free rank.
     """
     annotations, labels = meta.annotations, meta.labels
     if task := task_of(meta):
@@ -180,7 +180,7 @@ def slot_of(meta: ObjectMeta) -> Slot | None:
 
 
 def task_of(meta: ObjectMeta) -> str:
-    """Return the task that a pod names, by Volcano's annotation or label; empty if it names none."""
+    """Return the task in a pod's annotation or label from Volcano; empty for a pod of no task."""
     return meta.annotations.get(names.TASK_SPEC) or meta.labels.get(names.TASK_SPEC, "")
 
 
@@ -199,7 +199,7 @@ _WORLDS = [(kind, kind.world) for kind in KINDS if kind.world]
 
 
 def group_name(meta: ObjectMeta) -> str:
-    """Return the name of the PodGroup for a pod: the group of its world, of its owner, or of its Kueue label."""
+    """Return the name of the PodGroup for a pod: that of its world, of its owner, or of its Kueue label."""
     for _, world in _worlds_of(meta):
         return world
     if plain := plain_group(meta):
@@ -208,9 +208,9 @@ def group_name(meta: ObjectMeta) -> str:
 
 
 def plain_group(meta: ObjectMeta) -> str:
-    """Return the name of the group that plain pods form by Kueue's label; "" for other pods, or without a number.
+    """Return the PodGroup name of plain pods with Kueue's label; "" for other pods, or without the group's size.
 
-    Kueue creates a Workload of this name, so it is a DNS name in lower case.
+    Kueue creates a Workload with the label's value as its name, so a valid value is a DNS name in lower case.
     """
     name = meta.labels.get(names.KUEUE_GROUP, "")
     known = meta.controller is None and whole_number(meta.annotations.get(names.KUEUE_TOTAL), PODS.value)
@@ -218,9 +218,9 @@ def plain_group(meta: ObjectMeta) -> str:
 
 
 def holds_min_resources(group: ObjectMeta) -> bool:
-    """Return True if minResources of a PodGroup are reserved in its queue: a user or another tool created the PodGroup.
+    """Return True if a PodGroup's minResources are reserved in its queue, because a user or another tool created it.
 
-    A PodGroup that Muster creates requests no more than its pods do.
+    A PodGroup that Muster creates never requests more than its pods request.
     """
     owner = group.controller
     if owner is None:
@@ -229,7 +229,7 @@ def holds_min_resources(group: ObjectMeta) -> bool:
 
 
 def world_of(meta: ObjectMeta) -> tuple[Resource[Any], str] | None:
-    """Return kind and name of the workload of the pod's world; None if the world is the pods of one controller."""
+    """Return the kind and name of the pod's workload; None if the pods of one controller form the whole world."""
     for kind, _ in _worlds_of(meta):
         return kind.resource, meta.labels[kind.ranks.name_label] if kind.ranks else ""
     return None
@@ -249,7 +249,7 @@ def world_size(pod: Pod, owner: Object | None) -> int | None:
 
 
 def is_independent(pod: Pod, owner: Object | None) -> bool:
-    """Return True if the pod need not start together with others: it has no framework and no minimum."""
+    """Return True if the pod can start without other pods, because it has no framework and no minimum."""
     given = [meta.annotations for meta in ((owner.metadata, pod.metadata) if owner else (pod.metadata,))]
     annotated = any(key in each for each in given for key in names.MIN_MEMBER_KEYS)
     labels = pod.metadata.labels | (owner.metadata.labels if owner else {})
@@ -260,8 +260,8 @@ def is_independent(pod: Pod, owner: Object | None) -> bool:
 def min_member(pod: Pod, owner: Object | None, ended: int = 0) -> int:
     """Return the number of pods that must start together, from an annotation, the world or `spec.scheduling`; else 1.
 
-    The result is at most the number of pods that exist at a time, because the owner may have been scaled down, or may
-    have its JobSet's annotation. The result is also at most the number of pods that can still start, plus the number of
+    The result is at most the number of pods that exist at a time: the owner may have been scaled down, or have its
+    JobSet's annotation. The result is also at most the number of pods that can still start, plus the number of
     succeeded pods that still exist (`ended`). `owner` is the pod's controller, if it can be read.
     """
     rules = gang_rules(pod.metadata.controller)

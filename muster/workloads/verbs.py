@@ -1,7 +1,8 @@
 """Outcomes of `muster cancel`, `hold`, `release`, `move`, `priority` and `resize`, for each kind and state. Pure.
 
 The row of a kind contains the fields to change (`kind.Verbs`). An outcome consists of the steps to take, in order, and
-a sentence about the workload. If a verb cannot be applied, the sentence explains why and names an alternative.
+a sentence about the workload. If the verb is impossible for the workload, the sentence explains why and names an
+alternative.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -20,7 +21,7 @@ from muster.workloads.table import KINDS
 
 Verb = Literal["cancel", "hold", "release", "move", "priority", "resize"]
 Condition = Literal["waiting", "running", "evicted", "suspended", "ended"]
-"""State of a workload. A workload in the state "evicted" waits again, because all its pods were evicted."""
+"""State of a workload. A workload in the state "evicted" waits again after all its pods were evicted."""
 
 _OPERATOR = "other objects create its pods"
 _PREEMPTS = (
@@ -42,7 +43,7 @@ POD_GROUP = WorkloadKind(
         },
     ),
 )
-"""A PodGroup that a user or an operator creates for its own pods."""
+"""The kind PodGroup, which a user or an operator creates for pods of their own."""
 _STEPS = f"-l {MADE_FOR}={{namespace}}.{{name}}"
 JOB_FLOW = WorkloadKind(
     JOB_FLOWS,
@@ -59,9 +60,9 @@ JOB_FLOW = WorkloadKind(
         },
     ),
 )
-"""A JobFlow, whose Jobs have the pods; a message names it by `namespace` and `name`."""
+"""The kind JobFlow, whose pods belong to its Jobs."""
 ACTED_ON = (*(kind for kind in KINDS if kind.verbs), POD_GROUP, JOB_FLOW)
-"""Kinds to which verbs can be applied."""
+"""Kinds to which the commands can be applied."""
 
 
 class Step(NamedTuple):
@@ -73,7 +74,7 @@ class Step(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """The steps to take, and the end of a sentence that begins with the workload's name; or why there are no steps."""
+    """The steps to take, and the rest of a sentence that begins with the workload's name, or a reason to refuse."""
 
     message: str
     steps: tuple[Step, ...] = ()
@@ -81,11 +82,11 @@ class Outcome(NamedTuple):
 
 
 class VerbRequest(NamedTuple):
-    """A verb, with the value that the user gives."""
+    """A verb, with the value that the user has given."""
 
     verb: Verb
     to: str = ""
-    """Name of the queue or PriorityClass."""
+    """Name of the new queue or PriorityClass."""
     size: int = 0
     task: str = ""
 
@@ -109,7 +110,7 @@ def changed(workload: JSON, steps: Iterable[Step]) -> JSON:
 
 
 def condition_of(kind: WorkloadKind, workload: JSON, gangs: Condition) -> Condition:
-    """Return the state of a workload: ended, held, or otherwise the given state of its gangs."""
+    """Return the state of a workload: "ended", "held", or otherwise the given state of its gangs."""
     verbs = kind.verbs or Verbs()
     if verbs.ended(workload):
         return "ended"
@@ -135,12 +136,12 @@ def is_held(kind: WorkloadKind, workload: Mapping[str, Any]) -> bool:
 
 
 def held_pods(kind: WorkloadKind, workload: Mapping[str, Any]) -> int:
-    """Return the number of pods that a workload had before it was held; 0 if it is unknown."""
+    """Return the number of pods that a workload had before it was held; 0 if this number is unknown."""
     return (_held_replicas(workload) or 0) * _count(workload, kind.verbs.group_size if kind.verbs else ())
 
 
 def size_edits(kind: WorkloadKind, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[tuple[Place, Any, Any]]:
-    """Yield each place where an edit changes the size of a world with pods, with the numbers before and after."""
+    """Yield each place where an edit changes the size of a world that has pods, with the sizes before and after."""
     verbs = kind.verbs or Verbs()
     if verbs.scales or verbs.ended(dict(old)) or not is_world(kind, old) or is_held(kind, old) or is_held(kind, new):
         return
@@ -150,14 +151,14 @@ def size_edits(kind: WorkloadKind, old: Mapping[str, Any], new: Mapping[str, Any
 
 
 def is_world(kind: WorkloadKind, workload: Mapping[str, Any]) -> bool:
-    """Return True if each pod knows the number of pods, so that a change of the number restarts all pods."""
+    """Return True if each pod contains the number of pods, so that a change of this number restarts all pods."""
     nodes = [node for _, node in with_templates(workload, kind.templates)]
     elastic = any(names.ELASTIC in mapping(value_at(each, ("metadata", "annotations"))) for each in nodes)
     return bool(kind.verbs and kind.verbs.world_tasks(dict(workload))) or (any(map(_labelled, nodes)) and not elastic)
 
 
 class _Given(NamedTuple):
-    """The workload to which a verb is applied."""
+    """The workload to which a command is applied, with its state."""
 
     kind: WorkloadKind
     verbs: Verbs
@@ -175,7 +176,8 @@ class _Given(NamedTuple):
     def switched(self, replicas: int | None = None, *, held: bool) -> Step:
         """Return the request that holds the workload, or releases it with this or the previous number of replicas.
 
-        Raises ValueError if the number for the release is unknown, or if holding would delete the workload's volumes.
+        Raises ValueError if a release needs an unknown number of replicas, or if holding would delete the workload's
+        volumes.
         """
         if self.verbs.commands:
             return Step("command", self.verbs.commands[0 if held else 1])
@@ -263,12 +265,12 @@ def _resize(given: _Given, request: VerbRequest) -> Outcome:
     if not stops:
         return Outcome(f"{message}{minimum}", (Step("patch", patch),))
     pods = "all of its pods stop and start again" if given.condition == "running" else "its pods are created again"
-    why = "because each of them is given their number; it waits behind gangs of its class"
+    why = "because each pod contains the number of pods; it waits behind gangs of its class"
     return Outcome(f"{message}: {pods}, {why}{minimum}", given.restarted(patch))
 
 
 def _minimum(given: _Given, patch: JSON, size: int, *, stops: bool) -> str:
-    """Return text about a Volcano Job's changed minimum, or about another kind's annotation with a smaller minimum."""
+    """Return a text about a Volcano Job's changed minimum, or about an annotation with a minimum below the new size."""
     after, before = (value_at(each, ("spec", "minAvailable")) or 0 for each in (patch, given.workload))
     if after != before and after:
         degraded = ", and it is Degraded until that many run" if given.condition == "running" and not stops else ""
@@ -308,7 +310,7 @@ def _count(workload: Mapping[str, Any], path: Path) -> int:
 
 
 def _values(workload: Mapping[str, Any], path: Path, tasks: Collection[str]) -> dict[Place, Any]:
-    """Return the value of a field by its place, or of the field in each of these tasks and framework tasks."""
+    """Return the value of a field, or of a field in each of these tasks and of the tasks with a framework."""
     return {
         (*place, path[-1]): node.get(path[-1])
         for place, node in pod_templates(workload, [path[:-1]])
@@ -322,6 +324,6 @@ def _at(path: tuple[str, ...], *, value: Any) -> JSON:
 
 
 def _merged(one: JSON, other: JSON) -> JSON:
-    """Return two patches as one; the second one takes precedence."""
+    """Merge two patches into one; the second one takes precedence."""
     both = {key: _merged(one[key], other[key]) for key in one.keys() & other.keys() if isinstance(one[key], dict)}
     return {**one, **other, **both}

@@ -24,7 +24,10 @@ from muster.workloads.sample import JSON, SamplePod, name_of, uid_of
 
 
 class VolcanoJobAdapter(Adapter):
-    """Adapter of a Volcano Job for one of its tasks. Ranks continue from task to task; plugin `svc` names the pods."""
+    """Adapter of a Volcano Job for one of its tasks.
+
+    Ranks continue from task to task; plugin `svc` provides the host names.
+    """
 
     def __init__(self, job: Job, task: str) -> None:
         self._job = job
@@ -33,7 +36,7 @@ class VolcanoJobAdapter(Adapter):
         super().__init__(Owner.from_meta(JOBS, job.metadata), self._task.template, job.metadata.annotations)
 
     def errors(self) -> list[FieldError]:
-        """Reject a Job without plugin svc (which names the pods), a missing task, and pods that share a host name."""
+        """Reject a Job without plugin svc (which provides host names), a missing task, and pods with one host name."""
         result = []
         if "svc" not in self._job.spec.plugins:
             message = f"must include svc for {names.FRAMEWORK}: the pods find each other by the host names from svc"
@@ -55,7 +58,7 @@ class VolcanoJobAdapter(Adapter):
         return annotation(names.TASK_INDEX) if not before or own is None else str(before + own)
 
     def size(self) -> int:
-        """Return the pods of all tasks with the framework."""
+        """Return the number of pods in all tasks with the framework."""
         return sum(task.replicas for task in self._tasks)
 
     def subdomain(self) -> str:
@@ -74,7 +77,7 @@ def _shaped(task: TaskSpec) -> bool:
 
 
 def _samples(document: JSON, /, *, every: bool = False) -> Iterator[SamplePod]:
-    """Yield the first pod of each task, or all pods, complete except for the pin or gate of its gang.
+    """Yield the first pod of each task or, with `every`, all pods, each complete except for its pin or gate.
 
     Raises PluginError if a plugin of the Job is not installed.
     """
@@ -99,7 +102,10 @@ def _phase(job: JSON) -> str:
 
 
 def _resized(job: JSON, size: int, task: str) -> JSON:
-    """Return the patch for this number of a task's pods. If the minimum was all pods of the task, it stays all pods."""
+    """Return the patch for this number of a task's pods.
+
+    A minimum of all pods of the task stays a minimum of all pods.
+    """
     spec = mapping(job.get("spec"))
     tasks = [dict(each) for each in spec.get("tasks") or []]
     called = [str(each.get("name")) for each in tasks]
@@ -137,7 +143,8 @@ VOLCANO_JOB = WorkloadKind(
         instead={"move": again("a Volcano Job stays in the queue that admitted it")},
     ),
 )
-"""Row of Volcano Jobs, for which admission and the controller do much more than for other kinds; see muster.volcano."""
+"""Row of Volcano Jobs. Admission and the controller do much more for Volcano Jobs than for other kinds
+(muster.volcano)."""
 
 TRAIN_JOB = WorkloadKind(
     TRAIN_JOBS,
@@ -155,5 +162,5 @@ TRAIN_JOB = WorkloadKind(
         },
     ),
 )
-"""Row of TrainJobs, which become a Volcano Job or a JobSet: then the TrainJob has the gang, and batch Jobs have its
-pods."""
+"""Row of TrainJobs, each of which becomes a Volcano Job or a JobSet. A TrainJob with a JobSet owns the gang, and batch
+Jobs own its pods."""

@@ -193,7 +193,7 @@ def test_exclusive_topology_of_a_gang(scene: Scene) -> None:
     """It is refused, with what to write instead, and that keeps each Job in one rack."""
     scene.expected_refusals = 1
     part = replicated("node", 2, jobs=2)
-    with pytest.raises(APIError, match=r"exclusive-topology\]: .* must be left out for muster.dev/framework"):
+    with pytest.raises(APIError, match=r"exclusive-topology\]: .* must be left out for gangs \(muster.dev/framework\)"):
         scene.create(JOB_SETS, job_set("ex", part, annotations={EXCLUSIVE: RACK}))
     slices = {f"{names.DOMAIN}/topology-slice-required": RACK, f"{names.DOMAIN}/topology-slice-size": "2"}
     part["template"]["spec"]["template"]["metadata"]["annotations"] = slices

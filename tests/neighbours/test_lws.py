@@ -104,7 +104,7 @@ def test_scaled_up_and_down(scene: Scene) -> None:
 def test_workers_that_wait_for_their_leader(scene: Scene) -> None:
     """LeaderReady is refused for a framework, with the reason; without one leader and workers come in turn."""
     scene.expected_refusals = 1
-    with pytest.raises(APIError, match=r"spec.startupPolicy: .*must be LeaderCreated for muster.dev/framework"):
+    with pytest.raises(APIError, match=r"spec.startupPolicy: .*must be LeaderCreated for gangs"):
         scene.create(SETS, worker_set("serve", groups=1, size=3, startupPolicy="LeaderReady"))
     scene.create(SETS, worker_set("serve", groups=1, size=3, startupPolicy="LeaderReady", labels=QUEUE))
     scene.running(3)
@@ -120,7 +120,7 @@ def test_exclusive_topology_of_single_pods(scene: Scene) -> None:
 def test_exclusive_topology_of_a_gang(scene: Scene) -> None:
     """It is refused, with what to write instead, and that keeps each group in one rack."""
     scene.expected_refusals = 1
-    with pytest.raises(APIError, match=r"exclusive-topology\]: .* must be left out for muster.dev/framework"):
+    with pytest.raises(APIError, match=r"exclusive-topology\]: .* must be left out for gangs \(muster.dev/framework\)"):
         scene.create(SETS, worker_set("ex", groups=2, size=3, annotations={EXCLUSIVE: RACK}))
     scene.create(SETS, worker_set("ex", groups=2, size=3, annotations={names.TOPOLOGY_NEAR_KEYS[0]: RACK}))
     racks = {(pod.metadata.labels[GROUP_LABEL], scene.label_of_node(pod, RACK)) for pod in scene.running(6)}

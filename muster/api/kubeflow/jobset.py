@@ -33,20 +33,20 @@ class ReplicatedJob(Wire):
     group_name: str = "default"
     """The group of replicated jobs to which this one belongs; `default` if left out."""
     replicas: int = 1
-    """Number of Jobs; 1 if left out."""
+    """Number of Jobs of the replicated job; 1 if left out."""
     depends_on: list[JobDependency] = field(default_factory=list)
     """Replicated jobs that must be ready or complete before this replicated job is created."""
 
 
 class Network(Wire):
-    """DNS names of the pods."""
+    """Settings for the DNS names of the pods."""
 
     enable_dns_hostnames: bool | None = field(default=None, name="enableDNSHostnames")
     """If true, pods get host names, by which they can find each other; true if left out."""
     subdomain: str = ""
     """Name of the pods' headless Service; the workload's name if left out."""
     publish_not_ready_addresses: bool | None = None
-    """If true, names of pods can be resolved before the pods are ready; true if left out."""
+    """If true, the pods' DNS names can be resolved before the pods are ready; true if left out."""
 
 
 class SuccessPolicy(Wire):
@@ -55,11 +55,11 @@ class SuccessPolicy(Wire):
     operator: Literal["All", "Any"]
     """With `All`, every target Job must succeed. With `Any`, the success of one target Job suffices."""
     target_replicated_jobs: list[str] = field(default_factory=list)
-    """The replicated jobs whose success decides; all replicated jobs if left out."""
+    """The target replicated jobs, whose success completes the workload; all replicated jobs if left out."""
 
 
 class FailurePolicyRule(Wire):
-    """A rule for Jobs of the set that fail in a certain way."""
+    """A rule for failed Jobs of the set that match its conditions."""
 
     name: str
     """The name of the rule."""
@@ -78,7 +78,7 @@ class FailurePolicy(Wire):
     """The number of restarts after failures, and rules for certain failures."""
 
     max_restarts: int = 0
-    """Maximum number of restarts of the whole set. The next failure fails the set."""
+    """Maximum number of restarts of the whole set. One more failure fails the set."""
     restart_strategy: JobSetRestartStrategy = "Recreate"
     """Way in which Jobs are replaced when the set restarts."""
     rules: list[FailurePolicyRule] = field(default_factory=list)
@@ -86,14 +86,17 @@ class FailurePolicy(Wire):
 
 
 class StartupPolicy(Wire):
-    """Order in which replicated jobs start; `dependsOn` is the newer way to define the order."""
+    """Order in which replicated jobs start; `dependsOn` of a replicated job is the newer way to define this order."""
 
     startup_policy_order: Literal["AnyOrder", "InOrder"]
     """With `InOrder`, each replicated job starts when all Jobs of the previous one are ready."""
 
 
 class Coordinator(Wire):
-    """The pod that coordinates the others. The address of this pod is written to an annotation of all pods."""
+    """The pod that coordinates the other pods of the set.
+
+    The coordinator's address is written to an annotation of all pods.
+    """
 
     replicated_job: str
     """Name of the replicated job that contains the coordinator."""
@@ -107,13 +110,13 @@ class ClaimTemplate(Wire):
     """Template of a PersistentVolumeClaim that is created for the set, with the name `<claim>-<set>`."""
 
     metadata: TemplateMeta = field(default_factory=TemplateMeta)
-    """Labels of the claim, and its name, by which containers mount it."""
+    """Labels of the claim, and the name by which containers mount the claim."""
     spec: batch.ClaimSpec | None = None
     """Spec of the PersistentVolumeClaim."""
 
 
 class RetentionPolicy(Wire):
-    """Retention of the claims after the set is deleted."""
+    """Retention of the PersistentVolumeClaims after the set is deleted."""
 
     when_deleted: Literal["Delete", "Retain"] = "Delete"
     """With `Delete`, the default, the claims are deleted together with the set. With `Retain`, the claims are kept."""
@@ -123,9 +126,9 @@ class VolumeClaimPolicy(Wire):
     """PersistentVolumeClaims that the pods of the set share."""
 
     templates: Annotated[list[ClaimTemplate], Meta(max_length=50)] = field(default_factory=list)
-    """Templates of the claims."""
+    """Templates of the PersistentVolumeClaims."""
     retention_policy: RetentionPolicy | None = None
-    """Retention of the claims after the set is deleted."""
+    """Retention of the PersistentVolumeClaims after the set is deleted."""
 
 
 class JobSetSpec(Wire):
@@ -134,7 +137,7 @@ class JobSetSpec(Wire):
     replicated_jobs: list[ReplicatedJob] = field(default_factory=list)
     """The replicated jobs of the set; each one is a pod set of the workload."""
     network: Network | None = None
-    """DNS names of the pods."""
+    """Settings for the DNS names of the pods."""
     success_policy: SuccessPolicy | None = None
     """Condition under which the workload is complete."""
     failure_policy: FailurePolicy | None = None
@@ -142,9 +145,10 @@ class JobSetSpec(Wire):
     startup_policy: StartupPolicy | None = None
     """Order in which replicated jobs start."""
     suspend: bool | None = None
-    """If true, the pods are deleted; the pods are created again once the field is false."""
+    """If true, the set's pods are deleted; the pods are created again once the field is false."""
     coordinator: Coordinator | None = None
-    """The pod that coordinates the others. The address of this pod is written to an annotation of all pods."""
+    """The pod that coordinates the other pods of the set. The coordinator's address is written to an annotation of all
+    pods."""
     managed_by: str | None = None
     """Name of the controller that manages the set."""
     ttl_seconds_after_finished: scheduling.NonNegative | None = None
@@ -156,7 +160,7 @@ class JobSetSpec(Wire):
 class ReplicatedJobStatus(Wire):
     """Numbers of Jobs of one replicated job, by state.
 
-    Zeros are written too, because the schema requires all fields.
+    Counts of zero are written too, because the schema requires all fields.
     """
 
     name: Annotated[str, Meta(min_length=1, max_length=253)]

@@ -17,16 +17,16 @@ class ContainerPatch(Wire):
     name: Name
     """Name of a container in the runtime's template."""
     env: Envs = field(default_factory=list)
-    """Variables to add or replace. For the trainer's and initializers' own containers, use `spec.trainer` and
-    `spec.initializer`."""
+    """Environment variables to add or replace. For the trainer's and initializers' own containers, use `spec.trainer`
+    and `spec.initializer`."""
     volume_mounts: Annotated[list[meta.VolumeMount], Meta(max_length=128)] = field(default_factory=list)
-    """Mounts to add or replace; at most one mount for each volume."""
+    """Volume mounts to add or replace; at most one mount for each volume."""
     security_context: meta.SecurityContext | None = None
     """Fields that replace the same fields of the container's securityContext."""
 
 
 class PodSpecPatch(Wire):
-    """Changes to a pod's spec. Only constraints on nodes may change later, while the job is suspended."""
+    """Changes to a pod's spec. After creation, only constraints on nodes may change, while the job is suspended."""
 
     service_account_name: Annotated[str, Meta(max_length=253)] | None = None
     """The service account of the pods."""
@@ -37,7 +37,7 @@ class PodSpecPatch(Wire):
     containers: Annotated[list[ContainerPatch], Meta(max_length=64)] = field(default_factory=list)
     """Changes to containers."""
     image_pull_secrets: Annotated[list[meta.LocalReference], Meta(max_length=64)] = field(default_factory=list)
-    """Secrets to pull images with."""
+    """Secrets with which the kubelet pulls images."""
     security_context: meta.PodSecurityContext | None = None
     """Fields that replace the same fields of the pod's securityContext."""
     termination_grace_period_seconds: Annotated[int, Meta(ge=0)] | None = None
@@ -113,9 +113,10 @@ class RuntimePatch(Wire):
     """All changes by one manager. Patches are applied in the order of the list."""
 
     manager: Name
-    """The component or user who requests these changes, as a domain-prefixed path, e.g. `kueue.x-k8s.io/manager`."""
+    """The component or user who requests these changes, as a domain-prefixed path such as `kueue.x-k8s.io/manager`."""
     time: meta.Time | None = None
-    """Time of the last change. The webhook sets this time, except for `kubectl apply` without `--server-side`."""
+    """Time of the last change. The webhook sets this time, but leaves it unset for `kubectl apply` without
+    `--server-side`."""
     training_runtime_spec: TrainingRuntimeSpecPatch | None = None
     """Changes to the runtime's spec."""
 

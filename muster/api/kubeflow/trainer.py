@@ -46,7 +46,7 @@ class StepInitializer(Wire):
     """Download of a dataset or model before the training."""
 
     storage_uri: Uri | None = None
-    """URI of the source, e.g. `hf://…` or `s3://…`."""
+    """URI of the source, such as `hf://…` or `s3://…`."""
     env: runtimepatch.Envs = field(default_factory=list)
     """Environment variables of the initializer's container."""
     secret_ref: LocalReference | None = None
@@ -54,7 +54,7 @@ class StepInitializer(Wire):
 
 
 class Initializer(Wire):
-    """Downloads before the training starts."""
+    """Downloads of the dataset and model before the training starts."""
 
     dataset: StepInitializer | None = None
     """Download of the dataset."""
@@ -63,7 +63,7 @@ class Initializer(Wire):
 
 
 class Trainer(Wire):
-    """The training settings of this TrainJob; the runtime defines all other settings."""
+    """The training settings of this TrainJob; for each unset field, the runtime's setting applies."""
 
     image: Annotated[str, Meta(max_length=500)] | None = None
     """Image of container `node`."""
@@ -72,40 +72,40 @@ class Trainer(Wire):
     args: Arguments = field(default_factory=list)
     """Arguments of container `node`."""
     env: runtimepatch.Envs = field(default_factory=list)
-    """Variables of container `node`."""
+    """Environment variables of container `node`."""
     num_nodes: NonNegative | None = None
     """Number of nodes, each of which is one pod."""
     num_proc_per_node: IntOrString | None = None
     """Number of processes in each pod; for Torch, `auto`, `cpu` or `gpu` is also valid."""
     resources_per_node: Resources | None = None
-    """Resources of container `node`; they override the same resources of the runtime."""
+    """Resources of container `node`, which override the same resources in the runtime."""
 
 
 class TrainJobSpec(Wire):
     """spec of a TrainJob. After creation only `suspend` and `runtimePatches` may change."""
 
     runtime_ref: RuntimeRef
-    """Reference to the runtime."""
+    """Reference to the runtime of the TrainJob."""
     initializer: Initializer | None = None
-    """Downloads before the training starts."""
+    """Downloads of the dataset and model before the training starts."""
     trainer: Trainer | None = None
     """Training settings that override the runtime's."""
     runtime_patches: Annotated[list[runtimepatch.RuntimePatch], Meta(max_length=16)] = field(default_factory=list)
     """Changes to the runtime's template, with one entry per manager."""
     suspend: bool = False
-    """If true, the pods are deleted; the pods are created again once the field is false."""
+    """If true, the job's pods are deleted; the pods are created again once the field is false."""
     active_deadline_seconds: Annotated[int, Meta(ge=1)] | None = None
-    """Maximum duration of the job in seconds, counted from its start. After this time, the job fails."""
+    """Maximum duration of the job in seconds, counted from its start. A job that runs longer fails."""
     managed_by: Annotated[str, Meta(max_length=253)] | None = None
     """Name of the controller that manages the job: Muster's unless this is `kueue.x-k8s.io/multikueue`."""
     pod_template_overrides: list[JSON] = field(default_factory=list)
-    """Field of Trainer 2.1 without effect, about which admission warns; use `runtimePatches`."""
+    """Unused field of Trainer 2.1, about which admission warns; use `runtimePatches` instead."""
     pod_spec_overrides: list[JSON] = field(default_factory=list)
-    """Field of Trainer 2.0 without effect, about which admission warns; use `runtimePatches`."""
+    """Unused field of Trainer 2.0, about which admission warns; use `runtimePatches` instead."""
     labels: dict[str, str] = field(default_factory=dict)
-    """Field of Trainer up to 2.1 without effect, about which admission warns; use `runtimePatches`."""
+    """Unused field of Trainer up to 2.1, about which admission warns; use `runtimePatches` instead."""
     annotations: dict[str, str] = field(default_factory=dict)
-    """Field of Trainer up to 2.1 without effect, about which admission warns; use `runtimePatches`."""
+    """Unused field of Trainer up to 2.1, about which admission warns; use `runtimePatches` instead."""
 
 
 class Metric(Wire):
@@ -154,7 +154,7 @@ class TrainJob(Object, kw_only=True):
 
     @property
     def managed_here(self) -> bool:
-        """True if the controller of this cluster manages the job."""
+        """True if Muster's controller in this cluster manages the job."""
         return self.spec.managed_by in {None, "", CONTROLLER}
 
     @property

@@ -11,7 +11,7 @@ from muster.api.volcano.scheduling import NonNegative
 
 
 class EnvTarget(Wire):
-    """Containers of a replicated job that get the same variables as the trainer's container."""
+    """Containers of a replicated job that get the same environment variables as the trainer's container."""
 
     job_name: Annotated[str, Meta(min_length=1, max_length=253)]
     """Name of the replicated job."""
@@ -22,10 +22,10 @@ class EnvTarget(Wire):
 
 
 class EnvInjection(Wire):
-    """Selects additional containers that get the trainer's variables."""
+    """Additional containers that get the environment variables of the trainer's container."""
 
     targets: Annotated[list[EnvTarget], Meta(max_length=16)] = field(default_factory=list)
-    """The additional containers, by replicated job."""
+    """The additional containers, grouped by replicated job."""
 
 
 class ElasticPolicy(Wire):
@@ -45,18 +45,18 @@ class TorchPolicy(Wire):
     num_proc_per_node: IntOrString | None = None
     """Number of processes in each pod if the TrainJob does not set it: a number, `auto`, `cpu` or `gpu`."""
     elastic_policy: ElasticPolicy | None = None
-    """If set, the training is elastic; the policy limits its number of nodes."""
+    """If set, the training is elastic; the policy limits the training's number of nodes."""
     env_injection: EnvInjection | None = None
-    """Additional containers that get the same variables as the trainer's container."""
+    """Additional containers that get the environment variables of the trainer's container."""
 
 
 class MPIPolicy(Wire):
-    """Settings for training with MPI, where a launcher starts the processes on the nodes by mpirun."""
+    """Settings for training with MPI: a launcher starts the processes on the nodes with mpirun."""
 
     num_proc_per_node: Annotated[int, Meta(ge=1)] = 1
-    """Number of MPI slots on each node. With 1, a node has one slot for each of its GPUs."""
+    """Number of MPI slots on each node. The value 1 means one slot for each GPU of the node."""
     mpi_implementation: Literal["OpenMPI", "Intel", "MPICH", ""] = "OpenMPI"
-    """MPI implementation, which determines the syntax of the hostfile and the names of the variables."""
+    """MPI implementation, which determines the syntax of the hostfile and the names of the environment variables."""
     ssh_auth_mount_path: str = "/root/.ssh"
     """Path at which the ssh keys are mounted."""
     run_launcher_as_node: bool = False
@@ -64,46 +64,46 @@ class MPIPolicy(Wire):
 
 
 class JAXPolicy(Wire):
-    """Settings for training with JAX's distributed runtime; there are none."""
+    """Training with JAX's distributed runtime; this framework has no settings."""
 
 
 class XGBoostPolicy(Wire):
-    """Settings for training with XGBoost's tracker; there are none."""
+    """Training with XGBoost's tracker; this framework has no settings."""
 
 
 class FluxPolicy(Wire):
     """Settings for training with Flux. Muster stores this policy, but rejects TrainJobs that use it."""
 
     num_proc_per_node: Annotated[int, Meta(ge=1)] = 1
-    """Processes on each node."""
+    """Number of processes on each node."""
 
 
 class MLPolicy(Wire):
-    """Number of nodes of the training, and its framework with settings."""
+    """Number of nodes of the training, and the settings of its framework."""
 
     num_nodes: int | None = None
     """Number of nodes if the TrainJob does not set it; 1 by default."""
     torch: TorchPolicy | None = None
     """Run the training with torchrun."""
     mpi: MPIPolicy | None = None
-    """Run the training with MPI: a launcher starts the processes by mpirun."""
+    """Run the training with MPI: a launcher starts the processes with mpirun."""
     jax: JAXPolicy | None = None
     """Run the training with JAX's distributed runtime."""
     xgboost: XGBoostPolicy | None = None
     """Run the training with XGBoost's tracker."""
     flux: FluxPolicy | None = None
-    """Flux, which Muster does not support."""
+    """Run the training with Flux, which Muster does not support."""
 
 
 class CoschedulingPolicy(Wire):
-    """Requests a PodGroup of the coscheduling plugin."""
+    """A request for a PodGroup of the coscheduling plugin."""
 
     schedule_timeout_seconds: int = 60
     """Maximum time for scheduling the whole gang, in seconds."""
 
 
 class VolcanoTopology(Wire):
-    """Requirement that the pods run close to each other in the network."""
+    """Requirement that the pods run close to each other in the network topology."""
 
     mode: Literal["hard", "soft"] = "hard"
     """With `hard`, the pods wait until the requirement can be met. With `soft`, they are placed as close together as
@@ -113,10 +113,10 @@ class VolcanoTopology(Wire):
 
 
 class VolcanoPolicy(Wire):
-    """Requests a PodGroup of Volcano's API, which Muster also uses."""
+    """A request for a PodGroup of Volcano's API, which Muster also uses."""
 
     network_topology: VolcanoTopology | None = None
-    """Requirement that the pods run close to each other in the network."""
+    """Requirement that the pods run close to each other in the network topology."""
 
 
 class PodGroupPolicy(Wire):
@@ -141,7 +141,7 @@ class TrainingRuntimeSpec(Wire):
     """spec of TrainingRuntimes and ClusterTrainingRuntimes."""
 
     ml_policy: MLPolicy | None = None
-    """Number of nodes of the training, and its framework with settings."""
+    """Number of nodes of the training, and the settings of its framework."""
     pod_group_policy: PodGroupPolicy | None = None
     """Makes the pods a gang, which starts together or not at all."""
     template: JobSetTemplate = field(default_factory=JobSetTemplate)

@@ -24,12 +24,12 @@ class UserInfo(Wire):
 
 
 def shared_name(username: str) -> str:
-    """Return the name under which a user's share is counted; all service accounts of a namespace have one name."""
+    """Return the name under which a user's usage is counted; the service accounts of a namespace share one name."""
     return username.rpartition(":")[0] if username.startswith("system:serviceaccount:") else username
 
 
 class AdmissionRequest(Wire):
-    """The request for one review; `namespace` is authoritative, because the field in the object may be empty."""
+    """The request for one review; `namespace` is authoritative, because the object's own namespace may be empty."""
 
     uid: str
     kind: GroupVersionKind = field(default_factory=GroupVersionKind)
@@ -51,7 +51,7 @@ class StatusCause(Wire):
 
 
 class StatusDetails(Wire):
-    """The rejected object and all causes; kubectl prints `The <kind> "<name>" is invalid` and one line per cause."""
+    """The rejected object and all causes; kubectl prints `The <kind> "<name>" is invalid` and a line per cause."""
 
     name: str = ""
     group: str = ""
@@ -69,7 +69,7 @@ class ReviewStatus(Wire):
 
 
 class AdmissionResponse(Wire, omit_defaults=False):
-    """The verdict; `patch` is base64 of a JSON patch."""
+    """The verdict of a review; `patch` is a JSON patch, encoded as base64."""
 
     uid: str
     allowed: bool
@@ -80,7 +80,7 @@ class AdmissionResponse(Wire, omit_defaults=False):
 
 
 class AdmissionReview(Wire, omit_defaults=False):
-    """The envelope of a request and of its response."""
+    """The envelope of a review's request and response."""
 
     api_version: str = "admission.k8s.io/v1"
     kind: str = "AdmissionReview"

@@ -15,7 +15,7 @@ class Ordinals(Wire):
 
 
 class StatefulSetSpec(Wire):
-    """spec of a StatefulSet; the template stays plain JSON."""
+    """spec of a StatefulSet; the pod template stays plain JSON."""
 
     replicas: int | None = None
     service_name: str = ""

@@ -1,7 +1,7 @@
 """autoscaling.x-k8s.io/v1: ProvisioningRequest, by which a gang requests all its nodes from cluster-autoscaler.
 
-The kind belongs to cluster-autoscaler, whose installation includes the CustomResourceDefinition. Muster uses the kind
-only in clusters where it is installed.
+ProvisioningRequest belongs to cluster-autoscaler, whose installation includes the CustomResourceDefinition. Muster uses
+the kind only in clusters where this CustomResourceDefinition is installed.
 """
 
 from msgspec import field
@@ -11,7 +11,7 @@ from muster.api.kubernetes.meta import LocalReference, Object, ReportedCondition
 
 
 class ProvisioningPodSet(Wire):
-    """A number of equal pods, described by a PodTemplate in the same namespace."""
+    """A number of identical pods, described by a PodTemplate in the namespace of the ProvisioningRequest."""
 
     pod_template_ref: LocalReference
     count: int
@@ -26,7 +26,10 @@ class ProvisioningRequestSpec(Wire):
 
 
 class ProvisioningRequestStatus(Wire):
-    """status; the autoscaler sets Accepted, Provisioned, Failed, BookingExpired or CapacityRevoked."""
+    """status of a ProvisioningRequest.
+
+    The autoscaler sets the conditions Accepted, Provisioned, Failed, BookingExpired or CapacityRevoked.
+    """
 
     conditions: list[ReportedCondition] = field(default_factory=list)
 

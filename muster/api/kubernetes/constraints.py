@@ -1,7 +1,7 @@
 """Scheduling constraints in the spec of a pod: tolerations, affinities, spreading and gates of core/v1.
 
-kube-scheduler evaluates all of these fields. Muster's planner evaluates them in the same way, so that its plans pass
-kube-scheduler's checks.
+kube-scheduler evaluates all fields of this module. Muster's planner evaluates the fields in the same way, so that its
+plans pass kube-scheduler's checks.
 """
 
 from collections.abc import Mapping
@@ -60,7 +60,7 @@ def conditions_of(selector: Mapping[str, str], affinity: NodeAffinity | None) ->
 
 
 class PodAffinityTerm(Wire):
-    """A term that selects other pods, and the topology domain that must, or must not, contain them too."""
+    """A term that selects other pods, and the key of the topology domain to share with these pods or to avoid."""
 
     topology_key: str
     label_selector: LabelSelector | None = None
@@ -71,14 +71,14 @@ class PodAffinityTerm(Wire):
 
 
 class WeightedPodAffinityTerm(Wire):
-    """A preference about other pods, with its weight (1-100)."""
+    """A preferred affinity term about other pods, with its weight (1-100)."""
 
     weight: int
     pod_affinity_term: PodAffinityTerm
 
 
 class PodAffinity(Wire):
-    """Required and preferred terms about other pods: to be placed near them or, as anti-affinity, away from them."""
+    """Required and preferred affinity terms: place the pod near other pods or, for anti-affinity, away from them."""
 
     required: list[PodAffinityTerm] = field(default_factory=list, name="requiredDuringSchedulingIgnoredDuringExecution")
     preferred: list[WeightedPodAffinityTerm] = field(

@@ -58,14 +58,14 @@ class Container(Wire):
 
 
 class ContainerStateWaiting(Wire):
-    """The reason why a container is not running yet, or is waiting to be restarted."""
+    """The reason why a container has not started yet, or is waiting to be restarted."""
 
     reason: str = ""
     message: str = ""
 
 
 class ContainerStateTerminated(Wire):
-    """The state of a terminated container; policies of a Job refer to its exit code."""
+    """The state of a terminated container; policies of a Job refer to the container's exit code."""
 
     exit_code: int
     reason: str = ""
@@ -75,7 +75,7 @@ class ContainerStateTerminated(Wire):
 class ContainerState(Wire):
     """The state of a container that is waiting or has terminated.
 
-    While a container is running, neither field is set.
+    Both fields are unset while the container is running.
     """
 
     waiting: ContainerStateWaiting | None = None
@@ -89,7 +89,7 @@ class ContainerStatus(Wire):
     ready: bool = False
     restart_count: int = 0
     resources: ResourceRequirements | None = None
-    """Actual resources of the container, which may differ from the requested ones while a resize is pending."""
+    """Actual resources of the container, which may differ from its requests while a resize is pending."""
     allocated_resources: Quantities = field(default_factory=dict)
     """Resources that kubelet has allocated to the container."""
     state: ContainerState = field(default_factory=ContainerState)
@@ -132,7 +132,7 @@ class PodSpec(Wire):
 
 
 class PodResourceClaimStatus(Wire):
-    """The claim that was created for an entry of a pod's `resourceClaims`; empty if the pod needs no claim."""
+    """The claim that was created for an entry of a pod's `resourceClaims`; empty if the entry needs no claim."""
 
     name: str = ""
     resource_claim_name: str | None = None
@@ -157,12 +157,12 @@ class PodStatus(Wire):
     resources: ResourceRequirements | None = None
     """Actual resources of the whole pod, if the spec sets resources for the pod as a whole."""
     allocated_resources: Quantities = field(default_factory=dict)
-    """Resources that kubelet has allocated to the whole pod."""
+    """Resources that kubelet has allocated to the pod as a whole."""
     resource_claim_statuses: list[PodResourceClaimStatus] = field(default_factory=list)
     extended_resource_claim_status: PodExtendedResourceClaimStatus | None = None
 
     def condition(self, kind: str) -> meta.ReportedCondition | None:
-        """Return the condition of this type, e.g. PodScheduled; None without it."""
+        """Return the condition of this type, such as PodScheduled; None if the pod has no such condition."""
         return next((condition for condition in self.conditions if condition.type == kind), None)
 
 
@@ -174,7 +174,7 @@ class Pod(meta.Object):
 
     @property
     def finished(self) -> bool:
-        """True if the pod has succeeded or failed, so that it no longer uses resources."""
+        """True if the pod has succeeded or failed, and therefore no longer uses resources."""
         return self.status.phase in {"Succeeded", "Failed"}
 
     @property
@@ -201,7 +201,7 @@ class NodeSpec(Wire):
 
 
 class NodeCondition(Wire):
-    """A node condition, e.g. Ready."""
+    """A condition of a node, such as Ready."""
 
     type: str
     status: str
@@ -209,7 +209,7 @@ class NodeCondition(Wire):
 
 
 class NodeStatus(Wire):
-    """Resources of a node that are available to pods, and conditions of the node."""
+    """status of a node: the resources that are available to pods, and the conditions."""
 
     allocatable: Quantities = field(default_factory=dict)
     conditions: list[NodeCondition] = field(default_factory=list)
@@ -227,7 +227,7 @@ class Namespace(meta.Object):
 
     @property
     def queue(self) -> str:
-        """The queue for pods of the namespace; empty if the namespace names none, or opts out."""
+        """The queue for pods of the namespace; empty if the namespace names no queue, or opts out of Muster."""
         labels = self.metadata.labels
         return "" if names.opted_out(labels) else labels.get(names.QUEUE, "")
 
@@ -257,7 +257,7 @@ class Lease(meta.Object):
 
 
 class IndexedJobSpec(Wire):
-    """spec of a batch/v1 Job; the template stays plain JSON."""
+    """spec of a batch/v1 Job; the pod template stays plain JSON."""
 
     parallelism: int | None = None
     completions: int | None = None

@@ -44,7 +44,7 @@ class DeviceTaint(Wire):
 class Device(Wire):
     """One device of a pool.
 
-    Names of attributes and capacities that contain no domain belong to the driver's domain.
+    A name of an attribute or capacity without a domain belongs to the driver's domain.
     """
 
     name: str = ""
@@ -52,7 +52,7 @@ class Device(Wire):
     capacity: dict[str, DeviceCapacity] = field(default_factory=dict)
     taints: list[DeviceTaint] = field(default_factory=list)
     consumes_counters: list[Any] = field(default_factory=list)
-    """Counters that the device consumes; not empty for a partition of a larger device."""
+    """Counters that the device consumes. A partition of a larger device always has some."""
     allow_multiple_allocations: bool = False
     node_name: str = ""
     node_selector: NodeSelector | None = None
@@ -67,7 +67,7 @@ class ResourcePool(Wire):
 
 
 class ResourceSliceSpec(Wire):
-    """Some devices of a pool, and the nodes that can use them."""
+    """spec of a ResourceSlice: devices of a pool, and the nodes that can use these devices."""
 
     driver: str = ""
     pool: ResourcePool = field(default_factory=ResourcePool)
@@ -84,7 +84,7 @@ class ResourceSlice(Object):
 
 
 class DeviceTaintSelector(Wire):
-    """The devices that a rule taints: devices that match all fields; every device if no field is set."""
+    """Selects the devices that a rule taints: devices that match all set fields, or every device if no field is set."""
 
     driver: str | None = None
     pool: str | None = None
@@ -92,7 +92,10 @@ class DeviceTaintSelector(Wire):
 
 
 class DeviceTaintRuleSpec(Wire):
-    """A taint, and a selector for the devices that get it. If the rule has no selector, no device gets the taint."""
+    """A taint, and a selector for the devices that get the taint.
+
+    If the rule has no selector, no device gets the taint.
+    """
 
     device_selector: DeviceTaintSelector | None = None
     taint: DeviceTaint = field(default_factory=DeviceTaint)
@@ -130,7 +133,7 @@ class DeviceClass(Object):
 
 
 class ExactDeviceRequest(Wire):
-    """A request for devices of one class; an alternative of `firstAvailable` also has a name."""
+    """A request for devices of one class; as an alternative of `firstAvailable`, the request also has a name."""
 
     name: str = ""
     device_class_name: str = ""
@@ -144,7 +147,7 @@ class ExactDeviceRequest(Wire):
 
 
 class DeviceRequest(Wire):
-    """One request in a claim: a kind of device, or a list of alternatives of which the first available one is used."""
+    """One request in a claim: either a kind of device, or alternatives, the first available of which is used."""
 
     name: str = ""
     exactly: ExactDeviceRequest | None = None
@@ -152,7 +155,7 @@ class DeviceRequest(Wire):
 
 
 class DeviceConstraint(Wire):
-    """An attribute that must be equal for the devices of the named requests, or of all requests if none is named."""
+    """An attribute whose value must be equal for the devices of all named requests; without names, of all requests."""
 
     requests: list[str] = field(default_factory=list)
     match_attribute: str = ""
@@ -160,7 +163,7 @@ class DeviceConstraint(Wire):
 
 
 class DeviceClaim(Wire):
-    """The requests of a claim, and constraints across them."""
+    """The requests of a claim, and constraints across these requests."""
 
     requests: list[DeviceRequest] = field(default_factory=list)
     constraints: list[DeviceConstraint] = field(default_factory=list)
@@ -197,7 +200,7 @@ class DeviceAllocationResult(Wire):
 
 
 class AllocationResult(Wire):
-    """The devices that were allocated to a claim, and the nodes from which they can be used."""
+    """The devices that were allocated to a claim, and the nodes from which these devices can be used."""
 
     devices: DeviceAllocationResult = field(default_factory=DeviceAllocationResult)
     node_selector: NodeSelector | None = None
@@ -219,21 +222,21 @@ class ResourceClaimStatus(Wire):
 
 
 class ResourceClaim(Object):
-    """A claim of devices."""
+    """A ResourceClaim, which requests devices."""
 
     spec: ResourceClaimSpec = field(default_factory=ResourceClaimSpec)
     status: ResourceClaimStatus = field(default_factory=ResourceClaimStatus)
 
 
 class ResourceClaimTemplateSpec(Wire):
-    """The claim that is created for each pod."""
+    """The claim that is created from a template for each pod."""
 
     metadata: ObjectMeta = field(default_factory=ObjectMeta)
     spec: ResourceClaimSpec = field(default_factory=ResourceClaimSpec)
 
 
 class ResourceClaimTemplate(Object):
-    """A template of claims."""
+    """A ResourceClaimTemplate, from which claims are created."""
 
     spec: ResourceClaimTemplateSpec = field(default_factory=ResourceClaimTemplateSpec)
 

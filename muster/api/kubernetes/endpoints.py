@@ -1,4 +1,4 @@
-"""Host names of pods in rank order, generated on access, because there may be thousands."""
+"""Host names of pods in rank order; they are generated on access, because a gang may have thousands of pods."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class NumberedNames(Sequence[str]):
 
     @property
     def characters(self) -> int:
-        """The total length of all names, computed without generating them."""
+        """The total length of all names, computed without generating the names."""
         end = self.start + self.size
         digits, low, length = 0, 0, 1
         while low < end:
@@ -41,7 +41,7 @@ class NumberedNames(Sequence[str]):
 
 @dataclass(frozen=True)
 class Joined(Sequence[str]):
-    """Several sequences, one after another."""
+    """Several sequences of host names, one after another."""
 
     parts: tuple["Endpoints", ...]
 
@@ -65,4 +65,4 @@ class Joined(Sequence[str]):
 
 
 Endpoints = NumberedNames | Joined | tuple[str, ...]
-"""A sequence of host names; equal to other sequences with the same parameters."""
+"""A sequence of host names, which is equal to other sequences with the same parameters."""

@@ -6,18 +6,24 @@ from muster.api.kubernetes.core import Pod
 
 
 class ExtenderWire(Struct, rename="pascal", omit_defaults=False, kw_only=True, gc=False):
-    """Base type with keys exactly as Go writes them."""
+    """Base type of the extender's wire types, with keys exactly as Go writes them."""
 
 
 class ExtenderArgs(ExtenderWire):
-    """Arguments of filter and prioritize. Only the names of nodes are sent, because nodeCacheCapable is set."""
+    """Arguments of the extender's calls `filter` and `prioritize`.
+
+    Only the names of nodes are sent, because nodeCacheCapable is set.
+    """
 
     pod: Pod
     node_names: list[str] | None = None
 
 
 class ExtenderFilterResult(ExtenderWire):
-    """Nodes that pass the filter. An empty list rejects the pod; an error makes kube-scheduler try again."""
+    """Result of a filter call: the nodes that pass the filter.
+
+    An empty list rejects the pod; an error makes kube-scheduler try again.
+    """
 
     node_names: list[str] = field(default_factory=list)
     failed_nodes: dict[str, str] = field(default_factory=dict)
@@ -53,13 +59,13 @@ class ExtenderPreemptionArgs(ExtenderWire):
 
 
 class ExtenderPreemptionResult(ExtenderWire):
-    """The nodes that remain candidates for the preemption."""
+    """Result of a preemption call: the nodes that remain candidates."""
 
     node_name_to_meta_victims: dict[str, MetaVictims] = field(default_factory=dict)
 
 
 class ExtenderBindingArgs(ExtenderWire):
-    """The pod to bind, and its node."""
+    """Arguments of a bind call: the pod to bind, and its node."""
 
     pod_name: str
     pod_namespace: str

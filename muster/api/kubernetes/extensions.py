@@ -9,7 +9,7 @@ from muster.api.kubernetes.meta import Object, ReportedCondition
 
 
 class DefinitionVersion(Wire):
-    """One version of a kind."""
+    """One version of the kind that a CRD defines."""
 
     name: str
     served: bool = True
@@ -39,7 +39,7 @@ class CustomResourceDefinition(Object):
         return any(one.type == "Established" and one.status == "True" for one in self.status.conditions or ())
 
     def served(self, preferred: str) -> str | None:
-        """Return the version to use: the preferred one if served, else the last served one; None if none is served."""
+        """Return the preferred version if it is served, else the last served version; None if no version is served."""
         versions = [version.name for version in self.spec.versions if version.served] if self.established else []
         if preferred in versions:
             return preferred
@@ -74,7 +74,7 @@ class WebhookClientConfig(Wire):
     url: str = ""
     """URL of the webhook; empty if the webhook is behind a Service."""
     ca_bundle: bytes | None = None
-    """Certificates of the trusted authorities, as PEM."""
+    """Certificates of the trusted certificate authorities, as PEM."""
 
 
 class Webhook(Wire):

@@ -13,8 +13,8 @@ Time = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
 Duration = Annotated[
     str, Meta(extra_json_schema={"pattern": r"^[-+]?(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|ms|s|m|h))+)$"})
 ]
-"""A duration in Go's format, e.g. `1h30m`. The API server rejects texts in other formats, because typed clients could
-not read them."""
+"""A duration in Go's format, such as `1h30m`. The API server rejects durations in other formats, because typed clients
+could not read them."""
 
 
 class OwnerReference(Wire):
@@ -35,7 +35,7 @@ class OwnerReference(Wire):
 
     @classmethod
     def to(cls, kind: Resource[Any], meta: "ObjectMeta", **how: bool) -> "OwnerReference":
-        """Return a reference to an object of this kind; `how` contains the values of the two optional fields."""
+        """Return a reference to an object of this kind; `how` sets `controller` and `block_owner_deletion`."""
         return cls(api_version=kind.api_version, kind=kind.kind, name=meta.name, uid=meta.uid, **how)
 
 
@@ -63,7 +63,7 @@ class ObjectMeta(Wire):
 
     @property
     def controller(self) -> OwnerReference | None:
-        """The owner that manages this object; None without one."""
+        """The owner that manages this object; None if no owner does."""
         return next((owner for owner in self.owner_references if owner.controller), None)
 
 
@@ -82,13 +82,13 @@ class LabelSelector(Wire):
     """A label selector, in which all labels and expressions must match."""
 
     match_labels: dict[str, str] = field(default_factory=dict)
-    """Labels and their required values."""
+    """Labels that an object must have, with their values."""
     match_expressions: list[LabelSelectorRequirement] = field(default_factory=list)
-    """Expressions, all of which must match."""
+    """Expressions about labels, all of which must match."""
 
 
 class Object(Wire):
-    """An object of which only the metadata is read; also the base class of all kinds."""
+    """An object of which Muster reads only the metadata; also the base class of all kinds."""
 
     api_version: str = ""
     kind: str = ""
@@ -135,7 +135,7 @@ class Condition(Wire):
 
 
 class ReportedCondition(Wire):
-    """One condition of an object that another component has reported, e.g. PodScheduled."""
+    """One condition of an object, such as PodScheduled, that another component has reported."""
 
     type: str
     status: str
@@ -162,7 +162,7 @@ class Status(Wire):
 
 
 def format_time(seconds: float, *, micros: bool = False) -> str:
-    """Return seconds since the epoch as RFC 3339 in UTC, in seconds (meta/v1 Time) or microseconds (MicroTime)."""
+    """Return a time as RFC 3339 text in UTC, to the second (meta/v1 Time) or the microsecond (MicroTime)."""
     form = "%Y-%m-%dT%H:%M:%S.%fZ" if micros else "%Y-%m-%dT%H:%M:%SZ"
     return datetime.fromtimestamp(seconds, UTC).strftime(form)
 
@@ -173,7 +173,7 @@ def parse_time(text: str | None) -> float | None:
 
 
 def readable_time(text: str | None) -> float | None:
-    """Return a time like `parse_time`, but None for an invalid text, because users may write some of these times."""
+    """Parse a time like `parse_time`, but return None for an invalid text, because users may write some times."""
     try:
         return parse_time(text)
     except (ValueError, OverflowError):
@@ -200,4 +200,4 @@ SecurityContext = Annotated[JSON, Meta(extra_json_schema={"x-muster-schema": "Se
 PodSecurityContext = Annotated[JSON, Meta(extra_json_schema={"x-muster-schema": "PodSecurityContext"})]
 
 IntOrString = Annotated[int | str, Meta(extra_json_schema={"x-muster-schema": "IntOrString"})]
-"""A number, or a string such as a percentage or the name of a port."""
+"""A field's value that is a number, or a string such as a percentage or the name of a port."""

@@ -1,6 +1,6 @@
 """Problems of pods, as kubelet reports them: reasons why containers wait, or why a pod was refused.
 
-Pure functions over a pod's status, for status messages, Events and the command line.
+The functions are pure and read a pod's status, for status messages, Events and the command line.
 """
 
 from collections.abc import Iterable
@@ -13,9 +13,9 @@ from muster.api.kubernetes.meta import ObjectMeta, format_time, parse_time, read
 from muster.api.ranges import NaturalKey, natural
 
 STARTING = frozenset({"", "ContainerCreating", "PodInitializing"})
-"""Reasons that are not problems, because every container waits for them while it starts."""
+"""Reasons for waiting that are not problems, because every container has them while it starts."""
 DISRUPTED = "DisruptionTarget"
-"""The condition of a pod that is evicted or otherwise deleted; it is set before the deletion."""
+"""The condition of a pod that is evicted or otherwise disrupted, which is set before the pod's deletion."""
 _SIGNALS = {128 + each: each.name for each in Signals}
 """Maps an exit code to the name of the signal that terminated the process."""
 
@@ -30,12 +30,12 @@ class PodProblem:
 
     @property
     def brief(self) -> str:
-        """Container and reason, such as `container main: ErrImagePull`."""
+        """The container and the reason of the problem, such as `container main: ErrImagePull`."""
         return f"container {self.container}: {self.reason}" if self.container else self.reason
 
     @property
     def words(self) -> str:
-        """Container, reason and kubelet's message, on one line."""
+        """The problem's container and reason, and the kubelet's message, on one line."""
         message = " ".join(self.message.split())
         return f"{self.brief}: {message}" if message else self.brief
 
@@ -43,9 +43,9 @@ class PodProblem:
 def problem(pod: Pod) -> PodProblem | None:
     """Return the problem of a pod; None if the pod is starting, runs, has ended by itself, or is being deleted.
 
-    A reason in the pod's status takes precedence: the kubelet has rejected the pod (`OutOfcpu`, `SysctlForbidden`, …)
-    or terminated it (`Evicted`, …). Without such a reason, return the problem of the first waiting container, in start
-    order.
+    A reason in the pod's status takes precedence: with it, the kubelet has rejected the pod (`OutOfcpu`,
+    `SysctlForbidden`, …) or terminated it (`Evicted`, …). Without such a reason, return the problem of the first
+    waiting container, in start order.
     """
     status = pod.status
     if pod.metadata.deletion_timestamp or status.phase == "Succeeded":
@@ -92,9 +92,9 @@ def _exit(ended: ContainerStateTerminated) -> str:
 
 
 def first_failure(pods: Iterable[Pod]) -> tuple[Pod, str, str] | None:
-    """Return the pod that failed first, and its failure, both in a few words and as a sentence with the node's name.
+    """Return the pod that failed first, its failure in a few words, and its failure as a sentence with the node's name.
 
-    Returns None if no pod has failed. Later failures are often consequences of the first one.
+    Later failures are often consequences of the first one. Returns None if no pod has failed.
     """
     failed = sorted((pod for pod in pods if pod.status.phase == "Failed"), key=failure_order)
     if not failed:
@@ -105,7 +105,7 @@ def first_failure(pods: Iterable[Pod]) -> tuple[Pod, str, str] | None:
 
 
 def failure_order(pod: Pod) -> tuple[str, NaturalKey]:
-    """Return a sort key: the time when the pod's first container failed, and its name, which contains its rank.
+    """Return a sort key: the time when the pod's first container failed, then the pod's name, which contains its rank.
 
     Pods that never ran sort last.
     """
@@ -138,7 +138,7 @@ def being_evicted(pod: Pod) -> bool:
 def refused(pod: Pod) -> bool:
     """Return True if the kubelet rejected the pod before any container started.
 
-    If a new pod is created on the same node at once, the kubelet will probably reject it too.
+    If a replacement of the pod is created on the same node at once, the kubelet will probably reject it too.
     """
     statuses = (*pod.status.init_container_statuses, *pod.status.container_statuses)
     ran = any(status.state.terminated or status.restart_count for status in statuses)
@@ -146,13 +146,13 @@ def refused(pod: Pod) -> bool:
 
 
 def problems(pods: Iterable[Pod]) -> list[tuple[Pod, PodProblem]]:
-    """Return the pods that have a problem, each with its problem, in the order in which they failed."""
+    """Return the pods that have a problem, each with this problem, in the order in which the pods failed."""
     found = [(pod, problem(pod)) for pod in sorted(pods, key=failure_order)]
     return [(pod, what) for pod, what in found if what]
 
 
 def sentence(pods: Iterable[Pod]) -> tuple[str, str] | None:
-    """Return a reason and a sentence: the first pod with a problem, and the number of others; None without problems."""
+    """Return the first problem's reason, and a sentence that also counts the other problems; None without problems."""
     found = problems(pods)
     if not found:
         return None

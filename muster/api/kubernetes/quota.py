@@ -9,7 +9,7 @@ from muster.api.kubernetes import core, meta
 
 
 class ResourceQuotaSpec(Wire):
-    """Limits by name; with a scope, the quota covers only some of the namespace's pods."""
+    """Limits of a ResourceQuota by resource. With a scope, the quota covers only some pods of its namespace."""
 
     hard: core.Quantities = field(default_factory=dict)
     scopes: list[str] = field(default_factory=list)
@@ -17,21 +17,21 @@ class ResourceQuotaSpec(Wire):
 
 
 class ResourceQuotaStatus(Wire):
-    """The limits in force, and the current usage."""
+    """status of a ResourceQuota: the limits in force, and the current usage."""
 
     hard: core.Quantities = field(default_factory=dict)
     used: core.Quantities = field(default_factory=dict)
 
 
 class ResourceQuota(meta.Object):
-    """One quota; a namespace may have several, all of which apply."""
+    """A ResourceQuota; a namespace may have several of them, all of which apply."""
 
     spec: ResourceQuotaSpec = field(default_factory=ResourceQuotaSpec)
     status: ResourceQuotaStatus = field(default_factory=ResourceQuotaStatus)
 
     @property
     def scoped(self) -> bool:
-        """True if the quota covers only some pods."""
+        """True if the quota covers only some pods of its namespace."""
         return bool(self.spec.scopes or self.spec.scope_selector)
 
 
@@ -39,23 +39,23 @@ RESOURCE_QUOTAS = Resource("", "v1", "resourcequotas", "ResourceQuota", Resource
 
 
 class PodDisruptionBudgetSpec(Wire):
-    """The selector for pods of a budget, and the number that must stay available, or that may be unavailable."""
+    """spec of a PodDisruptionBudget: its pods, and how many of these must stay available or may be unavailable."""
 
     selector: meta.LabelSelector | None = None
-    """Null selects no pod; an empty selector selects every pod of the namespace."""
+    """Selector for the budget's pods: null selects no pod, an empty selector every pod of the namespace."""
     min_available: int | str | None = None
     max_unavailable: int | str | None = None
 
 
 class PodDisruptionBudgetStatus(Wire):
-    """Counts that the disruption controller writes."""
+    """status of a PodDisruptionBudget: counts that the disruption controller writes."""
 
     disruptions_allowed: int = 0
     observed_generation: int = 0
 
 
 class PodDisruptionBudget(meta.Object):
-    """A limit on evictions of the pods that it selects."""
+    """A PodDisruptionBudget: a limit on evictions of the pods that its selector matches."""
 
     spec: PodDisruptionBudgetSpec = field(default_factory=PodDisruptionBudgetSpec)
     status: PodDisruptionBudgetStatus = field(default_factory=PodDisruptionBudgetStatus)
@@ -67,7 +67,7 @@ class PodDisruptionBudget(meta.Object):
 
     @property
     def allowed(self) -> int:
-        """Number of pods that may be evicted now; 0 until the disruption controller has processed the current spec."""
+        """Number of the budget's pods that may be evicted now; 0 until the disruption controller has read the spec."""
         counted = self.status.observed_generation >= self.metadata.generation
         return max(0, self.status.disruptions_allowed) if counted else 0
 

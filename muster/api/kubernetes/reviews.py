@@ -9,7 +9,7 @@ from muster.api.kubernetes.admission import UserInfo
 
 
 class ResourceAttributes(Wire):
-    """The action under review: a verb on one object. The namespace is empty for cluster-scoped objects."""
+    """The action under review: a verb on a resource or object. The namespace is empty for cluster-scoped objects."""
 
     verb: str
     group: str = ""
@@ -20,7 +20,7 @@ class ResourceAttributes(Wire):
 
 
 class SubjectAccessReviewSpec(Wire):
-    """The user and the action under review. If the sender asks for their own rights, the review names no user."""
+    """The user and the action under review. A review of the sender's own rights names no user."""
 
     resource_attributes: ResourceAttributes
     user: str = ""
@@ -30,7 +30,7 @@ class SubjectAccessReviewSpec(Wire):
 
 
 def may(user: UserInfo, action: ResourceAttributes) -> SubjectAccessReviewSpec:
-    """Return the spec of a review that asks if a user, with all attributes of the credential, may perform an action."""
+    """Return the spec of a review: may this user, with all attributes of the credential, perform this action?"""
     return SubjectAccessReviewSpec(
         user=user.username, resource_attributes=action, groups=user.groups, uid=user.uid, extra=user.extra
     )
@@ -58,7 +58,7 @@ SUBJECT_ACCESS_REVIEWS = Resource(
 SELF_SUBJECT_ACCESS_REVIEWS = replace(
     SUBJECT_ACCESS_REVIEWS, plural="selfsubjectaccessreviews", kind="SelfSubjectAccessReview"
 )
-"""Review of the sender's own right to an action, which every user may request."""
+"""A review of the sender's own right to an action; every user is allowed to request it."""
 
 
 class TokenReviewSpec(Wire):
@@ -88,7 +88,7 @@ TOKEN_REVIEWS = Resource("authentication.k8s.io", "v1", "tokenreviews", "TokenRe
 
 
 class SelfSubjectReviewStatus(Wire):
-    """The user as whom the API server has authenticated the sender."""
+    """The user that the API server has authenticated as the sender."""
 
     user_info: UserInfo = field(default_factory=UserInfo)
 

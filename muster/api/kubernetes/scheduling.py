@@ -1,7 +1,8 @@
 """Kubernetes' own gangs: PodGroup and Workload of scheduling.k8s.io/v1beta1, and the fields that refer to them.
 
-Kubernetes serves these kinds since 1.37 if the feature gate GenericWorkload is enabled. Groups of groups are only
-served as v1alpha3, if CompositePodGroup is enabled. The types are reduced to the fields that have an effect.
+Kubernetes 1.37 and later serve PodGroups and Workloads if the feature gate GenericWorkload is enabled. Groups of groups
+(CompositePodGroups) are served only as v1alpha3, if the gate CompositePodGroup is enabled. The types are reduced to the
+fields that have an effect.
 """
 
 from typing import Any
@@ -12,7 +13,7 @@ from muster.api.base import Resource, Wire
 from muster.api.kubernetes.meta import Condition, Object
 
 INITIALLY_SCHEDULED = "PodGroupInitiallyScheduled"
-"""Condition of a PodGroup: enough of its pods have been scheduled at least once. Once True, the condition stays
+"""Condition of a PodGroup: enough of its pods have been scheduled at least once. A condition that is True stays
 True."""
 UNSCHEDULABLE = "Unschedulable"
 """Reason in the condition PodGroupInitiallyScheduled while the PodGroup waits for free capacity."""
@@ -26,7 +27,7 @@ PREEMPTION_BY_SCHEDULER = "PreemptionByScheduler"
 
 
 class Policy(Wire):
-    """The policy `basic`, or a disruption mode: both have no fields, so only their presence matters."""
+    """The policy `basic`, or a disruption mode: neither has fields, so only its presence matters."""
 
 
 class GangPolicy(Wire):
@@ -44,7 +45,7 @@ class SchedulingPolicy(Wire):
 
 
 class TopologyConstraint(Wire):
-    """All pods of the group run on nodes with the same value of a label."""
+    """The requirement that all pods of the group run on nodes with the same value of a label."""
 
     key: str = ""
 
@@ -56,14 +57,14 @@ class SchedulingConstraints(Wire):
 
 
 class DisruptionMode(Wire):
-    """Disruption mode of a running group's pods: each alone or all together. Exactly one mode is set."""
+    """Disruption mode of a running group's pods: each pod alone, or all pods together. Exactly one field is set."""
 
     single: Policy | None = None
     all: Policy | None = None
 
 
 class GroupResourceClaim(Wire):
-    """A claim that the pods of a group share. Pods refer to it by the same name in their own spec."""
+    """A ResourceClaim that the pods of a group share. Pods refer to the claim by the same name in their own spec."""
 
     name: str = ""
     resource_claim_name: str | None = None
@@ -80,7 +81,7 @@ class NativePodGroupSpec(Wire):
     """spec of a native PodGroup."""
 
     parent_composite_pod_group_name: str | None = None
-    """The group of groups to which this group belongs (gate CompositePodGroup)."""
+    """The composite group to which this group belongs (gate CompositePodGroup)."""
     workload_ref: WorkloadReference | None = None
     scheduling_policy: SchedulingPolicy = field(default_factory=SchedulingPolicy)
     scheduling_constraints: SchedulingConstraints | None = None
@@ -92,7 +93,7 @@ class NativePodGroupSpec(Wire):
 
 
 class GroupResourceClaimStatus(Wire):
-    """The claim that was created for a group from a template."""
+    """The ResourceClaim that was created for a group from a template."""
 
     name: str = ""
     resource_claim_name: str | None = None
@@ -126,7 +127,7 @@ class CompositeSchedulingPolicy(Wire):
 
 
 class CompositePodGroupSpec(Wire):
-    """spec of a group of groups."""
+    """spec of a CompositePodGroup, which is a group of groups."""
 
     parent_composite_pod_group_name: str | None = None
     workload_ref: WorkloadReference | None = None
@@ -139,7 +140,7 @@ class CompositePodGroupSpec(Wire):
 
 
 class CompositePodGroup(Object):
-    """A group of groups (gate CompositePodGroup)."""
+    """A CompositePodGroup, which is a group of groups (gate CompositePodGroup)."""
 
     spec: CompositePodGroupSpec = field(default_factory=CompositePodGroupSpec)
 
@@ -173,7 +174,7 @@ class WorkloadSpec(Wire):
 
 
 class Workload(Object):
-    """The shape of a workload's groups, from which its controller creates PodGroups."""
+    """A Workload: templates from which the workload's controller creates PodGroups."""
 
     spec: WorkloadSpec = field(default_factory=WorkloadSpec)
 

@@ -10,13 +10,13 @@ BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 """Annotation of a claim with the node for which its volume is being provisioned."""
 BETA_STORAGE_CLASS = "volume.beta.kubernetes.io/storage-class"
-"""Annotation that named the storage class before the field existed."""
+"""Annotation of a claim that named the storage class before the field `storageClassName` existed."""
 READ_WRITE_ONCE_POD = "ReadWriteOncePod"
 WAIT_FOR_FIRST_CONSUMER = "WaitForFirstConsumer"
 
 
 class PersistentVolumeClaimSpec(Wire):
-    """The access modes and the storage class of a claim, and the volume to which it is bound."""
+    """spec of a claim: its access modes, its storage class, and the volume to which the claim is bound."""
 
     access_modes: list[str] = field(default_factory=list)
     storage_class_name: str | None = None
@@ -24,13 +24,13 @@ class PersistentVolumeClaimSpec(Wire):
 
 
 class PersistentVolumeClaimStatus(Wire):
-    """The phase of a claim, such as Bound, or Lost if its volume no longer exists."""
+    """status of a claim: its phase, such as Bound, or Lost if the claim's volume no longer exists."""
 
     phase: str = ""
 
 
 class PersistentVolumeClaim(meta.Object):
-    """A claim of a volume for pods."""
+    """A PersistentVolumeClaim, by which pods use a volume."""
 
     spec: PersistentVolumeClaimSpec = field(default_factory=PersistentVolumeClaimSpec)
     status: PersistentVolumeClaimStatus = field(default_factory=PersistentVolumeClaimStatus)
@@ -42,30 +42,30 @@ class PersistentVolumeClaim(meta.Object):
 
     @property
     def storage_class(self) -> str:
-        """Name of the claim's storage class; empty if it has none."""
+        """Name of the claim's storage class; empty if the claim has none."""
         return self.metadata.annotations.get(BETA_STORAGE_CLASS) or self.spec.storage_class_name or ""
 
 
 class VolumeNodeAffinity(Wire):
-    """Nodes from which a volume can be reached."""
+    """A node affinity that selects the nodes from which a volume can be reached."""
 
     required: constraints.NodeSelector | None = None
 
 
 class PersistentVolumeSpec(Wire):
-    """The nodes from which a volume can be reached."""
+    """spec of a PersistentVolume: the nodes from which the volume can be reached."""
 
     node_affinity: VolumeNodeAffinity | None = None
 
 
 class PersistentVolume(meta.Object):
-    """A volume, which may restrict the nodes on which pods with its claim can run."""
+    """A PersistentVolume, which may restrict the nodes on which pods with its claim can run."""
 
     spec: PersistentVolumeSpec = field(default_factory=PersistentVolumeSpec)
 
 
 class StorageClass(meta.Object):
-    """A storage class, which determines when its claims are bound."""
+    """A StorageClass, which determines when its claims are bound to volumes."""
 
     volume_binding_mode: str = "Immediate"
 

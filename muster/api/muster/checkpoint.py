@@ -1,8 +1,8 @@
 """Checkpoint reports of a run, in annotations of its pods or PodGroup (`muster.dev/checkpoint`, `evict-ready`). Pure.
 
-A user who may write a pod can report anything, so texts are parsed within limits. A reported time affects only the gang
-itself, and must be between the gang's start and now. A false report has no advantage, because a gang that reports a
-checkpoint is evicted sooner.
+A user with write access to a pod can report anything, so the length of the parsed text is limited. The time in a report
+affects only the gang itself, and must be between the gang's start and now. A false report has no advantage, because a
+gang that reports a checkpoint is evicted sooner.
 """
 
 from collections.abc import Iterable, Mapping
@@ -26,12 +26,12 @@ class Checkpoint(Struct, frozen=True, gc=False):
 
     @property
     def text(self) -> str:
-        """The value of the annotation without its time: `step=1200`; empty without a step."""
+        """The annotation's value without the time, such as `step=1200`; empty for a checkpoint without a step."""
         return "" if self.step is None else f"step={self.step}"
 
 
 class NoticeAnswer(Struct, frozen=True, gc=False):
-    """The annotations of a pod or PodGroup that concern its eviction."""
+    """The annotations of a pod or PodGroup about its eviction."""
 
     notice: str = ""
     """The time that the pod or gang requests between the eviction notice and the eviction."""
@@ -43,9 +43,9 @@ class NoticeAnswer(Struct, frozen=True, gc=False):
 
 
 def checkpoint_of(text: str | None) -> Checkpoint | None:
-    """Return the checkpoint in a text like `step=1200,at=2026-11-26T05:00:00Z`; None if the text is invalid.
+    """Return the checkpoint that a text like `step=1200,at=2026-11-26T05:00:00Z` reports; None if the text is invalid.
 
-    The text may omit the step. A text with any other part is invalid, so that later versions can define more parts.
+    The text may omit the step. A text with unknown parts is invalid, so that later versions can define more parts.
     """
     if not text or len(text) > CHECKPOINT_CHARS.value:
         return None
@@ -58,7 +58,7 @@ def checkpoint_of(text: str | None) -> Checkpoint | None:
 
 
 def answer_of(annotations: Mapping[str, str]) -> NoticeAnswer | None:
-    """Return the report in the annotations of a pod or PodGroup; None if there is none."""
+    """Return the checkpoint report in the annotations of a pod or PodGroup; None if they contain no report."""
     if _KEYS.isdisjoint(annotations):
         return None
     return NoticeAnswer(
@@ -70,6 +70,6 @@ def answer_of(annotations: Mapping[str, str]) -> NoticeAnswer | None:
 
 
 def latest(checkpoints: Iterable[Checkpoint | None], *, since: float, now: float) -> Checkpoint | None:
-    """Return the latest of these checkpoints whose time is between two times (seconds since the epoch)."""
+    """Return the latest of these checkpoints that was complete between two times (seconds since the epoch)."""
     known = [each for each in checkpoints if each is not None and since <= each.at <= now]
     return max(known, key=lambda each: each.at, default=None)

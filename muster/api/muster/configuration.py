@@ -1,10 +1,10 @@
 """The planner's configuration, which the leading extender publishes and commands read.
 
-The configuration consists of the scheduler configuration, the timing, and the rules for suspect nodes. The
-configuration is stored together with the data that the planner keeps between cycles (extender.planner.memory).
+The published configuration consists of the scheduler configuration, the timing, and the rules for suspect nodes. The
+ConfigMap with the configuration also stores the data that the planner keeps between cycles (extender.planner.memory).
 
-The configuration is stored in a ConfigMap, not in a Queue or Lease, so that only users who may read the chart's
-configuration can read it.
+The configuration is in a ConfigMap, not in a Queue or Lease: only users who may read the chart's configuration can read
+it.
 """
 
 import hashlib
@@ -30,12 +30,12 @@ _TEXT, _SEEN, _REFUSED, _SUSPECTS = "config.yaml", "seen", "refused", "suspects.
 
 
 class Suspects(Struct, frozen=True):
-    """Rules that make a node suspect (docs/faults.md): the complete list, in which changes by settings are included."""
+    """Rules that make a node suspect (docs/faults.md): the complete list, including changes by settings."""
 
     conditions: tuple[str, ...] = ()
-    """Conditions, each as type=status."""
+    """Node conditions that make a node suspect, each as type=status."""
     taints: tuple[str, ...] = ()
-    """Keys of the taints."""
+    """Keys of the taints that make a node suspect."""
 
 
 class PublishedConfig(Object):
@@ -53,7 +53,7 @@ class PublishedConfig(Object):
 
     @property
     def suspects(self) -> Suspects | None:
-        """Return the rules for suspect nodes; None if they are unreadable, or not published (by an older extender)."""
+        """Return the rules for suspect nodes; None if they are unreadable or, by an older extender, not published."""
         text = (self.data or {}).get(_SUSPECTS)
         try:
             return msgspec.json.decode(text, type=Suspects) if text else None
@@ -61,7 +61,7 @@ class PublishedConfig(Object):
             return None
 
     def answer_to(self, text: str) -> str | None:
-        """Return why the extender has rejected this file; "" if it uses the file, None if it has not read it yet."""
+        """Return why the extender has rejected this file; "" if the file is in use, None if it was not read yet."""
         data = self.data or {}
         return data.get(_REFUSED, "") if data.get(_SEEN) == digest(text) else None
 
@@ -75,11 +75,11 @@ def name_for(pool: str) -> str:
 
 
 def digest(text: str) -> str:
-    """Return the digest of a configuration file."""
+    """Return the digest of a configuration file's text."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def published(used: str, seen: str, refused: str, suspects: Suspects) -> dict[str, str]:
-    """Return the ConfigMap's data: the active text, the result for the last text, and the rules for suspect nodes."""
+    """Return the ConfigMap's data: the configuration in use, an error in the last file, and rules for suspect nodes."""
     text = msgspec.json.encode(suspects).decode()
     return {_TEXT: used, _SEEN: digest(seen), _REFUSED: refused, _SUSPECTS: text}

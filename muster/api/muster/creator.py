@@ -1,7 +1,7 @@
 """Creator of a workload, from its annotation (`names.CREATED_BY`), which admission writes.
 
-The annotation can be trusted only if both the webhook, which writes the user of the request, and the policy
-muster-creators, which rejects other values, are installed.
+The annotation can be trusted only if the webhook, which writes the request's user, and the policy muster-creators,
+which rejects other values, are installed.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ _DIGITS: Final = 16
 
 
 def written(user: str) -> str:
-    """Return the annotation's value for a user: the name, or for a very long name its beginning and a digest."""
+    """Return the creator annotation's value for a user: the name, or the beginning and a digest of a very long name."""
     if len(user) <= MOST_CHARS:
         return user
     return f"{user[:_KEPT]}~{sha256(user.encode()).hexdigest()[:_DIGITS]}"

@@ -1,6 +1,6 @@
 """Gangs on the wire: their names, the gates of their pods, and the pin of a pod to a node.
 
-Pure functions that the webhook, the controller and the extender evaluate in the same way.
+The webhook, the controller and the extender use the same pure functions.
 """
 
 from collections.abc import Container
@@ -29,7 +29,7 @@ class Slot(NamedTuple):
 
 
 def named_gang(meta: ObjectMeta) -> str | None:
-    """Return the name of the PodGroup that the metadata of a pod or template contain; None if they name none."""
+    """Return the name of the PodGroup in the metadata of a pod or template; None if the metadata name no PodGroup."""
     return (
         meta.annotations.get(names.GROUP_NAME)
         or meta.labels.get(names.GANG)
@@ -39,7 +39,7 @@ def named_gang(meta: ObjectMeta) -> str | None:
 
 
 def native_gang(name: str) -> str:
-    """Return the name of the gang (and its Placement) of the native PodGroup with this name.
+    """Return the name of the gang of the native PodGroup with this name; the gang's Placement has the same name.
 
     The result never equals the name of a gang of a Volcano PodGroup.
     """
@@ -51,15 +51,15 @@ def native_gang(name: str) -> str:
 
 
 def group_name_for_owner(uid: str) -> str:
-    """Return the name of the PodGroup for the pods of an owner, if they do not name a gang (as in Volcano)."""
+    """Return the name of the PodGroup for an owner's pods that do not name a gang themselves (as in Volcano)."""
     return f"podgroup-{uid}"
 
 
 def workload_note(owner: ObjectMeta, makers: Container[str]) -> dict[str, str]:
-    """Return the PodGroup's annotation with the workload that created the gang's owner, e.g. a ReplicaSet's Deployment.
+    """Return the PodGroup's annotation with the workload (such as a Deployment) that created the gang's owner.
 
-    Events about the gang are also recorded for this workload. The result is empty for `makers`, such as CronJobs and
-    JobFlows, because these kinds watch the workloads that they create.
+    Events about the gang are also recorded for this workload. The result is empty if a kind in `makers` created the
+    owner. Such kinds (CronJobs, JobFlows) watch their workloads themselves.
     """
     above = owner.controller
     if above is None or above.kind in makers:
@@ -68,7 +68,7 @@ def workload_note(owner: ObjectMeta, makers: Container[str]) -> dict[str, str]:
 
 
 def workload_above(group: ObjectMeta) -> OwnerReference | None:
-    """Return the workload that created the owner of a PodGroup, as in the PodGroup's annotation; None without one."""
+    """Return the workload in a PodGroup's annotation, which created the group's owner; None without the annotation."""
     parts = group.annotations.get(names.WORKLOAD, "").rsplit("/", 3)
     if len(parts) <= _NOTED_PARTS or not all(parts):
         return None
@@ -76,10 +76,10 @@ def workload_above(group: ObjectMeta) -> OwnerReference | None:
 
 
 def later_tasks(meta: ObjectMeta) -> frozenset[str]:
-    """Return the tasks that a PodGroup does not count yet, because they depend on other tasks (`dependsOn`).
+    """Return the tasks that a PodGroup does not count yet, because the tasks depend on others (`dependsOn`).
 
-    Later tasks have no planned nodes; their pods are placed when they arrive. A task is removed from the list when its
-    pods have started.
+    A task in this list has no planned nodes; its pods are placed when they arrive. A task is removed from the list when
+    its pods have started.
     """
     return frozenset(filter(None, meta.annotations.get(names.LATER_TASKS, "").split(",")))
 
@@ -91,7 +91,7 @@ def gated(pod: Pod) -> bool:
 
 
 def other_gates(spec: PodSpec) -> tuple[str, ...]:
-    """Return the scheduling gates of other controllers."""
+    """Return the scheduling gates of a pod that belong to other controllers."""
     gates = spec.scheduling_gates
     return tuple(gate.name for gate in gates if gate.name not in names.GATES) if gates else ()
 
@@ -104,8 +104,8 @@ def epoch_of(meta: ObjectMeta) -> int | None:
 def pinned_affinity(affinity: dict[str, Any] | None, node: str) -> dict[str, Any]:
     """Return a copy of the pod's affinity (as JSON) that also requires the node with this name.
 
-    The terms of required node affinity are alternatives, so the pin is added to each term. As a result, kube-scheduler
-    evaluates only the pinned node (measured on 1.36).
+    The terms of required node affinity are alternatives, so the requirement is added to each term. As a result,
+    kube-scheduler evaluates only the pinned node (measured on 1.36).
     """
     pin = {"key": "metadata.name", "operator": "In", "values": [node]}
     result = deepcopy(affinity) if affinity else {}

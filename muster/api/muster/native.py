@@ -1,9 +1,11 @@
-"""Conversion of native PodGroups (scheduling.k8s.io) to the gangs that Muster plans, and back to conditions. Pure.
+"""Conversion of native PodGroups (scheduling.k8s.io) to gangs that Muster plans, and of gangs' states to conditions.
+
+Pure.
 
 No objects are mirrored: the planner works on a PodGroup in Volcano's form, which `as_group` derives from the native
-PodGroup. Code that writes addresses the native PodGroup (`native_name`, `reference`). Phase and reasons are stored as
-conditions in the native status, so that a restarted planner can read them. `conditions_of` creates the conditions, and
-`status_of` reads them.
+PodGroup. Code that writes to the API server uses the native PodGroup (`native_name`, `reference`). The gang's phase and
+reasons are stored as conditions of the native PodGroup, so that a restarted planner can read them. `conditions_of`
+creates the conditions, and `status_of` reads them.
 """
 
 from collections.abc import Iterable, Sequence
@@ -29,8 +31,8 @@ from muster.api.volcano.scheduling import (
 )
 
 PHASE: Final = f"{names.DOMAIN}/Phase"
-"""Condition of a native PodGroup, in which the reason is the phase of the gang. The message contains the pod counts,
-and the queue and node pool unless they are the default ones."""
+"""Condition of a native PodGroup, whose reason is the phase of the gang. The condition's message contains the pod
+counts, and the queue and node pool unless they are the default ones."""
 _PREFIX: Final = f"{names.DOMAIN}/"
 _KINDS: Final[tuple[ConditionType, ...]] = get_args(ConditionType)
 _OURS: Final = frozenset({PHASE, *(f"{_PREFIX}{kind}" for kind in _KINDS)})
@@ -38,8 +40,8 @@ _PHASES: Final[dict[str, PodGroupPhase]] = {phase: phase for phase in get_args(P
 MARKS: Final = frozenset(
     {names.PLACEMENT, names.LATER_TASKS, names.INDEPENDENT, names.WORKLOAD, names.NATIVE_GROUP, names.INDIVISIBLE}
 )
-"""Annotations that Muster writes on the PodGroups of gangs. The annotations are ignored on native PodGroups, because
-users may write them there."""
+"""Annotations that Muster writes on the PodGroups of gangs. Muster ignores these annotations on native PodGroups,
+because users may write them there."""
 
 
 def is_native(group: Object) -> bool:
@@ -69,7 +71,7 @@ def subject(group: PodGroup) -> Object:
 
 
 def queue_of(native: Object) -> str:
-    """Return the queue that a label or annotation of a native PodGroup or its Workload names; empty without one."""
+    """Return the queue named by a label or annotation of a native PodGroup or its Workload; empty if none is named."""
     labels, annotations = native.metadata.labels, native.metadata.annotations
     return labels.get(names.QUEUE) or annotations.get(names.QUEUE) or annotations.get(names.VOLCANO_QUEUE, "")
 
@@ -77,8 +79,8 @@ def queue_of(native: Object) -> str:
 def as_group(native: scheduling.NativePodGroup, queue: str) -> PodGroup:
     """Return the native PodGroup in Volcano's form, as a gang in this queue.
 
-    With the policy `basic` there is no gang: each pod starts on its own. If a group may only be disrupted as a whole,
-    no single pod of it is evicted, even above the minimum.
+    The pods of a PodGroup with the policy `basic` are no gang: each pod starts on its own. If a PodGroup may only be
+    disrupted as a whole, none of its pods is evicted alone, even above the minimum.
     """
     spec, meta = native.spec, native.metadata
     annotations = {key: value for key, value in meta.annotations.items() if key not in MARKS}
@@ -106,8 +108,7 @@ def as_group(native: scheduling.NativePodGroup, queue: str) -> PodGroup:
 def binds_parts(composite: scheduling.CompositePodGroupSpec) -> bool:
     """Return True if the groups in a composite group must start together, be disrupted together or be placed together.
 
-    As in kube-scheduler, a composite group that needs only one of its groups is treated like one with the policy
-    `basic`.
+    As in kube-scheduler, a composite group that needs only one of its groups is treated like a `basic` one.
     """
     policy, constraints, mode = composite.scheduling_policy, composite.scheduling_constraints, composite.disruption_mode
     alone = policy.gang.min_group_count <= 1 if policy.gang is not None else policy.basic is not None
@@ -142,7 +143,7 @@ def status_of(native: scheduling.NativePodGroup) -> PodGroupStatus:
 
 
 def holds(status: PodGroupStatus) -> PodGroupStatus:
-    """Return the part of a gang's status that a native PodGroup can store, as it is read back from the conditions."""
+    """Return the part of a gang's status that can be stored in, and read back from, a native PodGroup's conditions."""
     by_kind = {each.type: replace(each, transition_id="") for each in status.conditions}
     return replace(status, conditions=[by_kind[kind] for kind in _KINDS if kind in by_kind], ending="")
 
@@ -155,8 +156,8 @@ def pool_of_group(native: scheduling.NativePodGroup) -> str:
 def counted_in(native: scheduling.NativePodGroup) -> str:
     """Return the queue whose status counts this PodGroup; empty as long as Muster has not written its phase.
 
-    A PodGroup with nodes counts in the queue in which it got them. A waiting PodGroup counts in the queue that it
-    names, else in the queue that the planner has recorded with its phase.
+    A PodGroup with nodes counts in the queue in which it got these nodes. A waiting PodGroup counts in the queue that
+    it names, else in the queue that the planner has recorded with its phase.
     """
     reason, data = _phase_of(native)
     return (held_queue(native) or queue_of(native) or data.get("queue") or names.DEFAULT_QUEUE) if reason else ""
@@ -175,7 +176,7 @@ def held_queue(native: scheduling.NativePodGroup) -> str:
 def conditions_of(
     status: PodGroupStatus, known: Sequence[Condition], now: float, *, pool: str = DEFAULT_POOL, queue: str = ""
 ) -> list[Condition]:
-    """Return the conditions of a native PodGroup for this status; `known` are the current ones, `now` is in seconds.
+    """Return a native PodGroup's conditions for this status; `known` are its current conditions, `now` is in seconds.
 
     Conditions of other components are kept unchanged. PodGroupInitiallyScheduled, once True, stays True, as the API
     requires.
@@ -193,7 +194,7 @@ def conditions_of(
 
 
 def _phase_of(native: scheduling.NativePodGroup) -> tuple[str, dict[str, str]]:
-    """Return reason and data of the condition `PHASE`; empty if there is none."""
+    """Return the reason and the data of the condition `PHASE`; empty without this condition."""
     for each in native.status.conditions:
         if each.type == PHASE:
             return each.reason, dict(part.partition("=")[::2] for part in each.message.split(" "))

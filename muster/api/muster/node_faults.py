@@ -1,8 +1,9 @@
 """Node faults that other programs report, interpreted by a cluster's rules. Pure.
 
-Muster does not detect faults itself. Muster reads conditions and taints that node-problem-detector, NVSentinel, the
-node monitoring agent of EKS and Kubernetes write (docs/faults.md names the source of each). A *suspect* node may keep
-its pods, but gets no new ones. A node is *not ready* if its kubelet does not respond.
+Muster does not detect faults itself. Muster reads conditions and taints that are written by Kubernetes,
+node-problem-detector, NVSentinel and EKS's node monitoring agent. The page docs/faults.md names the source of each
+condition and taint. A *suspect* node keeps its pods, but gets no new pods. A node is *not ready* if its kubelet does
+not respond.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -33,14 +34,14 @@ CONDITIONS: Final = (
     *("AcceleratedHardwareReady=False", "KernelReady=False", "NetworkingReady=False", "StorageReady=False"),
     "ContainerRuntimeReady=False",
 )
-"""Conditions of a suspect node, each as type=status."""
+"""Node conditions that make a node suspect by default, each as type=status."""
 TAINTS: Final = (
     # NVSentinel's examples, for installations in which it taints nodes: docs/INTEGRATIONS.md
     *("nvidia.com/gpu-xid-error", "nvidia.com/gpu-nvlink-error", "nvidia.com/syslog-xid-error", "nvidia.com/gpu-error"),
     # Kubernetes: the cloud's node controller, and an administrator
     *("node.cloudprovider.kubernetes.io/shutdown", OUT_OF_SERVICE),
 )
-"""Keys of the taints of a suspect node, with any value and effect."""
+"""Keys of taints that make a node suspect by default, with any value and effect."""
 
 
 class FaultRules(NamedTuple):
@@ -53,7 +54,7 @@ class FaultRules(NamedTuple):
 
     @property
     def published(self) -> Suspects:
-        """Return the rules as text for users, in alphabetical order."""
+        """Return a text for users that lists the rules in alphabetical order."""
         return Suspects(tuple(sorted("=".join(pair) for pair in self.conditions)), tuple(sorted(self.taints)))
 
 
@@ -73,13 +74,13 @@ def is_dead(fault: Fault | None) -> bool:
 
 
 def rules_of(conditions: Iterable[str], taints: Iterable[str]) -> FaultRules:
-    """Return the rules for conditions, each as type=status, and for taints by their keys."""
+    """Return the rules that these conditions (each as type=status) and these taint keys describe."""
     pairs = (text.partition("=") for text in conditions)
     return FaultRules(frozenset((kind, status) for kind, _, status in pairs), frozenset(taints))
 
 
 def changed(known: Iterable[str], more: Sequence[str]) -> list[str]:
-    """Return the `known` entries with the entries of `more` added; a leading minus in `more` removes an entry."""
+    """Return the entries of `known` and `more`; an entry of `more` with a leading minus removes that entry."""
     without = {text.removeprefix("-") for text in more if text.startswith("-")}
     return [text for text in (*known, *more) if text not in without and not text.startswith("-")]
 
@@ -105,7 +106,7 @@ def suspect(node: core.Node, rules: FaultRules) -> str:
 
 
 def fault_of(node: core.Node, rules: FaultRules) -> Fault | None:
-    """Return the fault of a node; None for a healthy node, or if its kubelet has not reported yet."""
+    """Return the fault of a node; None for a healthy node, or for a node whose kubelet has not reported yet."""
     cause = suspect(node, rules)
     if cause:
         return Fault("suspect", cause, None)

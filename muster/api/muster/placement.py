@@ -36,10 +36,11 @@ class PodSetPlacement(Wire):
     runs: list[NodeRun] = field(default_factory=list)
     """Nodes in rank order."""
     gpus: list[str] = field(default_factory=list)
-    """For pods that share GPUs: the numbers of the devices of each rank on its node, such as "0" or "0,3". The entry of
-    a rank without devices is empty."""
+    """For pods that share GPUs: the numbers of each rank's GPUs on its node, such as "0" or "0,3". The entry of a rank
+    without GPUs is empty."""
     held: bool = False
-    """True if the pods are created with a gate, which is removed when the pods for which they wait have arrived."""
+    """True if the set's pods are created with a scheduling gate, because they wait for other pods of the gang. The gate
+    is removed when the other pods have arrived."""
 
 
 class Victim(Wire):
@@ -48,7 +49,7 @@ class Victim(Wire):
     name: str
     """Name of the pod."""
     namespace: str = ""
-    """Namespace of the pod; the placement's if left out."""
+    """Namespace of the pod; the placement's namespace if left out."""
     uid: str = ""
     """UID of the pod; a later pod with the same name is not evicted."""
     gang: str = ""
@@ -59,11 +60,11 @@ class NodeSpares(Wire):
     """Spare slots on a node, which can replace members that the gang loses."""
 
     pod_set: str = ""
-    """The pod set whose members fit into the slots."""
+    """The pod set whose members can use the slots."""
     node: str = ""
     """Name of the node."""
     count: Annotated[int, Meta(ge=1, le=PODS.value)] = 1
-    """Number of members that fit into the slots; 1 if left out."""
+    """Number of spare slots for members of the pod set; 1 if left out."""
 
 
 class BorrowedSpares(Wire):
@@ -72,7 +73,7 @@ class BorrowedSpares(Wire):
     lender: str = ""
     """UID of the PodGroup to which the spare slots belong."""
     pod_set: str = ""
-    """The pod set of the lender whose members fit into the slots."""
+    """The lender's pod set for which the spare slots are held."""
     node: str = ""
     """Name of the node."""
     count: Annotated[int, Meta(ge=1, le=PODS.value)] = 1
@@ -80,12 +81,12 @@ class BorrowedSpares(Wire):
 
 
 class Notice(Wire):
-    """Eviction notice to a gang whose pods are evicted for the placement. A notice is never changed."""
+    """Eviction notice to a gang whose pods are evicted for the placement. An eviction notice is never changed."""
 
     gang: str = ""
     """Name of the notified PodGroup."""
     namespace: str = ""
-    """Namespace of the PodGroup; the placement's if left out."""
+    """Namespace of the PodGroup; the placement's namespace if left out."""
     told_at: str = ""
     """Time of the notice (RFC 3339). A checkpoint that the gang has saved since then counts as its answer to the
     notice."""
@@ -94,31 +95,34 @@ class Notice(Wire):
 
 
 class PlacementSpec(Wire):
-    """spec of a placement: the planner's decision. Every write that carries out the decision contains its epoch."""
+    """spec of a placement: the planner's decision.
+
+    Every write that carries out a placement contains the placement's epoch.
+    """
 
     pod_group_uid: str = field(default="", name="podGroupUID")
     """UID of the PodGroup to which the placement belongs."""
     epoch: Annotated[int, Meta(ge=1, le=EPOCH.value)] = 1
-    """Sequence number of the gang's placement. The number never decreases, so writes for an older placement can be
+    """Sequence number of the gang's placement. Because epochs never decrease, writes for an older placement can be
     rejected."""
     deadline: str = ""
     """Time at which the placement is abandoned if the gang's pods are not bound by then (RFC 3339)."""
     pod_sets: list[PodSetPlacement] = field(default_factory=list)
     """The nodes of each pod set."""
     spares: list[NodeSpares] = field(default_factory=list)
-    """Spare slots, which can replace members that the gang loses. No pod of the gang uses them."""
+    """Spare slots, which can replace members that the gang loses. No pod of the gang uses the spare slots."""
     borrows: list[BorrowedSpares] = field(default_factory=list)
     """Spare slots of other gangs that members of this gang use."""
     victims: list[Victim] = field(default_factory=list)
-    """Pods that are evicted for this placement, or moved with it. The gang's members stay gated until the capacity is
-    free."""
+    """Pods that are evicted for this placement, or moved with it. The gang's members stay gated until the victims'
+    capacity is free."""
     victims_reason: str = ""
     """Reason for the evictions, as text for the owners of the evicted pods."""
     victims_why: Reason | None = None
     """Reason for the evictions as data: a code with parameters."""
     notices: list[Notice] = field(default_factory=list)
-    """Eviction notices to gangs that have pods among the victims. Victims without a notice are evicted last, together
-    with the notified ones."""
+    """Eviction notices to gangs that have pods among the victims. Victims without a notice are evicted at the end,
+    together with the notified victims."""
 
 
 class AvoidedNode(Wire):
@@ -133,17 +137,16 @@ class AvoidedNode(Wire):
     failures: NonNegative = 0
     """Number of successive failures on the node; each one lengthens the time for which the node is avoided."""
     failed_at: str = ""
-    """Time when the last failure was counted (RFC 3339). Failures of pods that are older than this time are not counted
-    again."""
+    """Time when the last failure was counted (RFC 3339). Failures of pods before this time are not counted again."""
 
 
 class StartedWith(Wire):
-    """The minimum with which a gang started, or a higher minimum that it has reached since."""
+    """The minimum number of pods with which a gang started, or a higher minimum that the gang has reached since."""
 
     min_member: NonNegative = 0
-    """Total number of pods."""
+    """Minimum number of pods of the whole gang."""
     min_task_member: dict[str, int] = field(default_factory=dict)
-    """Number of pods of each pod set."""
+    """Minimum number of pods of each pod set."""
 
 
 class PlacementStatus(Wire):
@@ -152,27 +155,26 @@ class PlacementStatus(Wire):
     phase: PlacementPhase = "Planned"
     """Planned, Binding, Bound, Abandoned or Reserved.
 
-    Reserved means that the gang waits, and that its nodes are not given to other gangs that would delay it."""
+    Reserved means that the gang waits, and that its nodes are not given to gangs that would delay its start."""
     bound: NonNegative = 0
     """Number of pods that are bound."""
     planned: NonNegative = 0
     """Number of pods that have a planned node."""
     started: bool = False
-    """True once enough members have started together. After the start, members are placed as they arrive, until the
-    last member has ended."""
+    """True once the minimum number of members have started together. After the start, members are placed as they
+    arrive, until the last member has ended."""
     started_at: str = ""
-    """Time of the start, rounded up to the next full second (RFC 3339)."""
+    """Time at which the gang started, rounded up to the next full second (RFC 3339)."""
     started_with: StartedWith | None = None
-    """Number of members that the gang needs to continue. If the minimum is increased later, the new value applies once
-    the gang has reached it."""
+    """Number of members that the gang needs to continue. An increased minimum applies once the gang has reached it."""
     message: str = ""
     """Reason why the placement was abandoned, or why it waits."""
     why: Reason | None = None
-    """The reason as data: a code with parameters."""
+    """The same reason as data: a code with parameters."""
     expected_at: str = ""
     """Expected start of the gang on the nodes that are reserved for it (RFC 3339); empty if unknown."""
     reserved_at: str = ""
-    """Time at which nodes were reserved for the gang (RFC 3339). Other queues respect the reservation for a limited
+    """Time since which nodes are reserved for the gang (RFC 3339). Other queues respect the reservation for a limited
     time."""
     avoided: list[AvoidedNode] = field(default_factory=list)
     """Nodes that the next placements avoid for a while. A node where a member failed stays in this list for another
@@ -180,13 +182,14 @@ class PlacementStatus(Wire):
     attempts: NonNegative = 0
     """Number of successive placements that were abandoned because the gang's pods were not created in time."""
     not_before: str = ""
-    """Time of the next attempt to place the gang (RFC 3339), unless the gang's pods exist earlier."""
+    """Time of the next attempt to place the gang (RFC 3339); the attempt is made earlier if the gang's pods are
+    created."""
     evictions_in_vain: NonNegative = 0
     """Number of successive placements that were abandoned because the victims could not be evicted."""
     no_evictions_before: str = ""
     """Time before which no pod is evicted for the gang (RFC 3339)."""
     made_room: Annotated[list[str], Meta(max_length=16)] = field(default_factory=list)
-    """PodGroups whose pods were evicted in the last preemption for this gang, as namespace/name. If there are many,
+    """PodGroups whose pods were evicted in the last preemption for this gang, as namespace/name. Of many PodGroups,
     only the first ones are listed."""
 
 
@@ -194,7 +197,7 @@ class Placement(Object):
     """The placement of one gang. The placement has the name of the gang's PodGroup, which owns it."""
 
     spec: PlacementSpec = field(default_factory=PlacementSpec)
-    """Content of the planner's decision."""
+    """The planner's decision: nodes, spare slots and victims."""
     status: PlacementStatus = field(default_factory=PlacementStatus)
     """Progress of the placement; the planner writes it."""
 
@@ -209,13 +212,13 @@ def victims_reason(placement: Placement) -> Reason:
 
 
 def own_victims(placement: Placement) -> list[Victim]:
-    """Return the victims that are members of the gang itself, because the gang is moved or repaired."""
+    """Return the victims that are members of the placed gang itself, because the gang is moved or repaired."""
     name = placement.metadata.name
     return [victim for victim in placement.spec.victims if victim.gang == name and not victim.namespace]
 
 
 def holds_back(placement: Placement) -> bool:
-    """Return True if some members are gated until other members have a node or have arrived at the barrier."""
+    """Return True if some members stay gated until other members have a node or have arrived at the barrier."""
     return any(pod_set.held for pod_set in placement.spec.pod_sets)
 
 
@@ -225,7 +228,7 @@ def _pod_set(placement: Placement, name: str) -> PodSetPlacement:
 
 
 def node_of(placement: Placement, pod_set: str, rank: int) -> str | None:
-    """Return the node of the member with this rank in `pod_set`; None if it has no node yet."""
+    """Return the node of the member with this rank in `pod_set`; None if the member has no node yet."""
     for run in _pod_set(placement, pod_set).runs:
         if rank < run.count:
             return run.node or None
@@ -234,12 +237,12 @@ def node_of(placement: Placement, pod_set: str, rank: int) -> str | None:
 
 
 def node_of_slot(placement: Placement, slot: Slot | None) -> str | None:
-    """Return the node of a slot; None without a slot or a node."""
+    """Return the node of a slot; None if there is no slot, or if it has no node."""
     return node_of(placement, slot.pod_set, slot.rank) if slot else None
 
 
 def pin_of(placement: Placement, pod_set: str, rank: int) -> str | None:
-    """Return the node to which a new member is pinned; None without a node, or while it waits for other members."""
+    """Return the node to which a new member is pinned; None without a node, or while the member waits for others."""
     return None if _pod_set(placement, pod_set).held else node_of(placement, pod_set, rank)
 
 
@@ -254,18 +257,18 @@ def text_of_devices(devices: tuple[int, ...]) -> str:
 
 
 def by_rank(texts: Mapping[int, str]) -> list[str]:
-    """Return the texts as a list in rank order, with "" for ranks without a text."""
+    """Return the texts, keyed by rank, as a list in rank order, with "" for ranks without a text."""
     return [texts.get(rank, "") for rank in range(max(texts, default=-1) + 1)]
 
 
 def devices_of(placement: Placement, slot: Slot) -> tuple[int, ...]:
-    """Return the GPUs that a member shares on its node, by number; empty if it shares none."""
+    """Return the numbers of the GPUs that a member shares on its node; empty if the member shares no GPU."""
     gpus = _pod_set(placement, slot.pod_set).gpus
     return devices_of_text(gpus[slot.rank]) if slot.rank < len(gpus) else ()
 
 
 def slots_of(placement: Placement) -> Iterator[tuple[Slot, str]]:
-    """Yield every slot that has a node, with the node; pod sets in stored order, ranks ascending.
+    """Yield every slot that has a node, with this node, in the stored order of pod sets and in rank order.
 
     The function stops at the limit of pods per gang, so that large counts, which users may write, cost no time.
     """
@@ -280,7 +283,7 @@ def slots_of(placement: Placement) -> Iterator[tuple[Slot, str]]:
 
 
 def runs_of(nodes: Mapping[int, str]) -> list[NodeRun]:
-    """Convert nodes by rank into runs, in linear time; "" means no node."""
+    """Convert a mapping from ranks to nodes into runs of ranks, in linear time; "" means no node."""
     runs: list[NodeRun] = []
     next_rank = 0
     for rank in sorted(rank for rank, node in nodes.items() if node):
@@ -295,7 +298,7 @@ def runs_of(nodes: Mapping[int, str]) -> list[NodeRun]:
 
 
 def ranks_of(runs: list[NodeRun]) -> Iterator[tuple[range, str]]:
-    """Yield, for each run that has a node, its ranks (up to the limit) and the node."""
+    """Yield the ranks (up to the limit of pods) and the node of each run that has a node."""
     first = 0
     for run in runs:
         ranks = range(min(first, PODS.value), min(first + run.count, PODS.value))

@@ -1,8 +1,8 @@
-"""Placements that are stored in an annotation of the PodGroup: the short form for a gang with one pod.
+"""Placements in an annotation of the PodGroup: the short form for a gang with one pod.
 
 Most gangs have one pod, and writing a `Placement` object for each of them takes longer than planning them. For a gang
-with one pod, an annotation, which is written together with the phase, replaces the object. The object is only needed
-for reserved capacity, victims or an abandoned placement.
+with one pod, an annotation replaces the Placement object; it is written together with the gang's phase. A gang with one
+pod needs a Placement object only for reserved capacity, victims or an abandoned placement.
 """
 
 from typing import Any
@@ -25,17 +25,17 @@ class PlacementContent(Wire):
 
     @classmethod
     def content_of(cls, placement: Placement | None) -> "PlacementContent":
-        """Return the content of a placement; empty without one."""
+        """Return the content of a placement; empty content for None."""
         return cls() if placement is None else cls(spec=placement.spec, status=placement.status)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the content for users, without defaults except epoch and phase."""
+        """Return the placement's content for users; default values are left out, except those of epoch and phase."""
         content: dict[str, Any] = msgspec.to_builtins(self)
         content["spec"]["epoch"], content["status"]["phase"] = self.spec.epoch, self.status.phase
         return content
 
     def as_note(self) -> str:
-        """Return the text for the annotation of a PodGroup."""
+        """Return the content as text for the annotation of a PodGroup."""
         return msgspec.json.encode(self).decode()
 
 
@@ -43,9 +43,10 @@ _DECODER = msgspec.json.Decoder(PlacementContent)
 
 
 def noted(group: PodGroup) -> Placement | None:
-    """Return the placement in the PodGroup's annotation; None if there is none, or it cannot be read.
+    """Return the placement in the PodGroup's annotation; None if the annotation is missing or unreadable.
 
-    The result has the kind, UID and resource version of the PodGroup, because changes are written to the PodGroup.
+    The returned placement has the kind, UID and resource version of the PodGroup, because changes are written to the
+    PodGroup.
     """
     text = group.metadata.annotations.get(names.PLACEMENT)
     if not text:
@@ -70,7 +71,10 @@ def noted(group: PodGroup) -> Placement | None:
 
 
 def current(group: PodGroup, placement: Placement | None) -> Placement | None:
-    """Return the newer one of a gang's Placement and annotation; placements of an earlier PodGroup are ignored."""
+    """Return the newer placement of a gang: its Placement object or its annotation.
+
+    Those of an earlier PodGroup are ignored.
+    """
     known = [each for each in (placement, noted(group)) if each and each.spec.pod_group_uid == group.metadata.uid]
     return max(known, key=lambda each: each.spec.epoch, default=None)
 

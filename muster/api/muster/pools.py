@@ -31,19 +31,19 @@ def scheduler_of_pool(pool: str) -> str:
 
 
 def pool_of_scheduler(scheduler: str) -> str | None:
-    """Return the node pool to which this scheduler name belongs; None if it is not a profile of Muster."""
+    """Return the node pool to which this scheduler name belongs; None for a scheduler other than Muster's."""
     if scheduler in names.SCHEDULERS:
         return DEFAULT_POOL
     return scheduler.removeprefix(PREFIX) if is_musters(scheduler) else None
 
 
 def is_musters(scheduler: str) -> bool:
-    """Return True if this is a profile of Muster's kube-scheduler, of any pool."""
+    """Return True if this scheduler name is a profile of Muster's kube-scheduler, of any pool."""
     return scheduler in names.SCHEDULERS or (scheduler.startswith(PREFIX) and len(scheduler) > len(PREFIX))
 
 
 def in_pool(scheduler: str, pool: str) -> str:
-    """Return the scheduler name for pods of the node pool; the alias `volcano` only exists in the default pool."""
+    """Return the scheduler name for pods of the node pool; only the default pool also has the alias `volcano`."""
     return scheduler if pool_of_scheduler(scheduler) == pool else scheduler_of_pool(pool)
 
 
@@ -58,7 +58,7 @@ def labels_of(pool: str) -> dict[str, str]:
 
 
 def selector_of(pool: str) -> str:
-    """Return the label selector of the pool's objects; every object matches at most one pool."""
+    """Return the label selector of the pool's objects; every object matches the selector of at most one pool."""
     return f"{names.NODE_POOL}={pool}" if pool else f"!{names.NODE_POOL}"
 
 
@@ -68,5 +68,5 @@ def lease_of(pool: str) -> str:
 
 
 def words(pool: str) -> str:
-    """Return the pool's name for a sentence."""
+    """Return the pool's name in the form in which sentences use it."""
     return f"node pool {pool!r}" if pool else "the default node pool"

@@ -1,8 +1,8 @@
-"""Reasons as data: a code with parameters.
+"""Reasons as data, each of which is a code with parameters.
 
-Programs read the code and the parameters. Users read a sentence, which a table of codes builds from code and
-parameters. A module adds its sentences to the table when it defines them (`Sentence`, `constant`, `worded`). A reason
-is stored next to its message, and `stored` accepts the reason only if it still produces this message.
+Programs read the code and the parameters. Users read a sentence, which a function in a table of codes builds from the
+parameters. A module adds its own sentences to the table when it defines them (with `Sentence`, `constant` or `worded`).
+A reason is stored next to its message, and `stored` accepts the reason only if it still produces this message.
 """
 
 from collections.abc import Callable
@@ -22,12 +22,12 @@ class Reason(Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
     """A reason, whose `str` is its sentence."""
 
     code: str = ""
-    """Code of the reason, which is the same in all versions."""
+    """Code of the reason, which later versions of Muster do not change."""
     params: dict[str, Any] = field(default_factory=dict)
     """Counts, names and quantities in the sentence, and nested reasons."""
 
     def __str__(self) -> str:
-        """Return the sentence, without a full stop."""
+        """Return the reason's sentence, without a full stop."""
         return self._sentence
 
     @cached_property
@@ -39,12 +39,12 @@ class Reason(Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
         return bool(self.code)
 
     def __hash__(self) -> int:
-        """Return the hash of the code, because parameters may be lists."""
+        """Return the hash of the code alone, because parameters may be lists, which have no hash."""
         return hash(self.code)
 
     @property
     def data(self) -> "Reason | None":
-        """Return the data to store with the message; None for no reason, or for a message without data (`quoted`)."""
+        """Return the data to store with the reason's message; None for the empty reason and for a quoted message."""
         return self if self.code not in {"", quoted.code} else None
 
     def given(self, **params: Any) -> "Reason":
@@ -57,14 +57,14 @@ class Reason(Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
 
 
 class Sentence:
-    """A text with placeholders; a call with their values returns a reason."""
+    """A text with placeholders. Calling it with values for the placeholders returns a reason."""
 
     def __init__(self, code: str, text: str) -> None:
         self.code, self.text = code, text
         _enter(code, text.format)
 
     def __call__(self, **params: Any) -> Reason:
-        """Return the reason with these parameters, named like the placeholders."""
+        """Return the reason with these parameters, which are named like the placeholders."""
         return Reason(code=self.code, params=params)
 
 
@@ -75,7 +75,7 @@ def constant(code: str, text: str) -> Reason:
 
 
 def worded(code: str) -> Callable[[Callable[P, str]], Callable[P, Reason]]:
-    """Register a function that builds a sentence from its arguments; return a function that creates such reasons."""
+    """Register a function that builds the sentence of a reason; return a function that creates the reason."""
 
     def enter(words: Callable[P, str]) -> Callable[P, Reason]:
         _enter(code, words)
@@ -99,7 +99,7 @@ def _enter(code: str, words: Callable[..., str]) -> None:
 NOTHING = constant("", "")
 """The empty reason."""
 quoted = Sentence("quoted", "{text}")
-"""A message without data, from another program or an older version."""
+"""A reason that only quotes a message: another program or an older version has written no data with it."""
 
 
 @worded("also")
@@ -108,14 +108,14 @@ def _also(first: Reason, more: Reason) -> str:
 
 
 def reason_of(words: Reason | str) -> Reason:
-    """Return the reason for a plugin's result, which may be plain text."""
+    """Return a plugin's result as a reason; a plugin may also return plain text."""
     return (quoted(text=words) if words else NOTHING) if isinstance(words, str) else words
 
 
 def stored(data: Reason | None, message: str) -> Reason:
-    """Return the reason stored with a message; the quoted message if no reason is stored, or if it does not match.
+    """Return the reason stored with a message; the quoted message if no reason is stored or the two do not match.
 
-    The message may be from another version, which did not know the data or interpreted them differently.
+    Another version of Muster, which interprets the stored data differently, may have written the message.
     """
     if data is not None:
         try:
@@ -128,7 +128,7 @@ def stored(data: Reason | None, message: str) -> Reason:
 
 
 def _nested(data: Reason) -> Reason:
-    """Return a decoded reason; reasons among its parameters are decoded too."""
+    """Return a stored reason, decoded; reasons among its parameters are decoded too."""
     return data.given(
         **{
             name: _nested(convert(each, Reason)) if isinstance(each, dict) else each

@@ -1,6 +1,9 @@
-"""The state of a gang, which one function computes from facts for all callers; a table maps it to the phase. Pure.
+"""The state of a gang, which one function computes from facts, and a table that maps the state to the gang's phase.
 
-The planner derives the facts from the members that it knows. All other code derives the facts from the gang's objects.
+Pure.
+
+The planner derives the facts from the members that it knows. All other code derives the facts from the gang's objects
+in the API server.
 """
 
 from collections.abc import Collection, Mapping
@@ -19,8 +22,8 @@ State = Literal[
     "Waiting", "Reserved", "Starting", "Running", "Degraded", "Suspended",
     "Completed", "Failed", "Terminated", "Deleted", "Gone",
 ]  # fmt: skip
-"""The state of a gang. `Degraded` means that fewer members run than the gang needs, `Deleted` that it was deleted
-before its end, and `Gone` that all its objects are deleted."""
+"""The state of a gang. `Degraded` means that too few members run, `Deleted` that the gang was deleted before its end,
+and `Gone` that all its objects are deleted."""
 Members = Literal["", "whole", "short", "over"]
 """Progress of the members: too few are bound to nodes, enough are bound to nodes, too few are still bound after a
 start, or all have ended."""
@@ -32,11 +35,12 @@ ENDED = frozenset({"Completed", "Failed", "Terminated", "Deleted", "Gone"})
 PLANNED: frozenset[PlacementPhase | Literal[""]] = frozenset({"Planned", "Binding", "Bound"})
 """Phases of a placement in which the gang has nodes, or will get them."""
 TOO_MANY_FAILED = "more of its pods failed than its backoffLimit "
-"""Beginning of the message of a Job that failed by its backoffLimit, towards which evictions never count."""
+"""Beginning of the message of a Job that failed because of its backoffLimit. Evictions never count towards this
+limit."""
 STOPPED: Mapping[Phase, State] = {
     "Completed": "Completed", "Failed": "Failed", "Terminated": "Terminated", "Aborted": "Suspended",
 }  # fmt: skip
-"""Phases of a Volcano Job in which its gang needs no nodes."""
+"""Maps each phase of a Volcano Job in which its gang needs no nodes to the state of the gang."""
 PHASES: Mapping[State, PodGroupPhase] = {
     "Waiting": "Pending", "Starting": "Running", "Running": "Running", "Degraded": "Unknown",
     "Completed": "Completed", "Failed": "Completed",
@@ -52,7 +56,7 @@ class Facts(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
 
     members: Members = ""
     begun: bool = True
-    """False if it is known that no member has run yet; failed members that will be replaced are not counted."""
+    """False if certainly no member has run yet; failed members that will be replaced do not count."""
     failed: bool = False
     """True if all members have ended without success."""
     waits: bool = False
@@ -60,12 +64,12 @@ class Facts(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
     suspended: bool = False
     """True if the gang's owner currently wants no pods."""
     placement: PlacementPhase | Literal[""] = ""
-    """Phase of the Placement; empty without one. The phase is taken from the PodGroup if the user may not read
-    Placements."""
+    """Phase of the gang's Placement; empty without a Placement. The phase is taken from the PodGroup if the user may
+    not read Placements."""
 
 
 def stopped(phase: Phase, job: ObjectMeta) -> State | None:
-    """Return the state of a Volcano Job in a phase in which its gang needs no nodes; None in another phase.
+    """Return the state of a Volcano Job whose phase means that its gang needs no nodes; None for other phases.
 
     The Job of a TrainJob is only terminated if the TrainJob has failed.
     """
@@ -74,7 +78,7 @@ def stopped(phase: Phase, job: ObjectMeta) -> State | None:
 
 
 def without_gang(phase: Phase, job: ObjectMeta) -> State:
-    """Return the state of a Volcano Job without a PodGroup: it is new, suspended or finished."""
+    """Return the state of a Volcano Job without a PodGroup, which is new, suspended or finished."""
     return stopped(_STOPS.get(phase, phase), job) or "Waiting"
 
 
@@ -98,8 +102,8 @@ def facts_of(group: PodGroup, placement: Placement | None = None, pods: Collecti
     """Return the facts from a gang's objects; `pods` is None if the user may not read pods.
 
     Pods on nodes, and waiting replacements of lost members, are counted even if the planner has not written the phase
-    yet. A gang that has ended counts as failed if its owner failed, or if no member succeeded and some failed or all
-    were evicted.
+    yet. A gang that has ended counts as failed if its owner failed. It also counts as failed if no member succeeded,
+    and some failed or all were evicted.
     """
     status, waits = group.status, bool(group.why_waiting)
     phase: PlacementPhase | Literal[""] = "Reserved" if waits and status.expected_start else ""
@@ -130,6 +134,6 @@ def _members(group: PodGroup, placement: Placement | None, pods: Collection[Pod]
 def _begun(phases: set[str]) -> bool:
     """Return True if a member runs or has succeeded, or if all members have failed.
 
-    If only some members have failed, they are not counted, because they may be from an earlier attempt.
+    If only some members have failed, these do not count, because they may be from an earlier attempt.
     """
     return bool(phases & {"Running", "Succeeded"}) or phases == {"Failed"}

@@ -1,4 +1,4 @@
-"""Usage of queues by period, as the recorder publishes it in the ConfigMap `muster-usage`. Pure.
+"""Usage of queues in each period, as the recorder publishes it in the ConfigMap `muster-usage`. Pure.
 
 The published document is not trusted: if it is too long or invalid, it is ignored, and the reason is reported.
 """
@@ -13,10 +13,10 @@ KEY: Final = "usage.json"
 MOST_CHARS: Final = 900_000
 """Maximum length of the document; the API server accepts ConfigMaps of 1 MiB."""
 RESOURCES_KEPT: Final = 16
-"""Maximum number of resources counted per queue, besides the resources of its budgets, because users can invent any
-number of names."""
+"""Maximum number of counted resources per queue, in addition to the resources of its budgets. Users can invent any
+number of resource names."""
 AHEAD_S: Final = 600.0
-"""Maximum number of seconds by which the time in a document may be in the future, because clocks differ."""
+"""Maximum number of seconds by which a document's time may be in the future, because the clocks of machines differ."""
 AGAIN_S: Final = 300.0
 """Maximum interval between two publications, in seconds."""
 Period = Literal["month", "week", "day"]
@@ -25,7 +25,7 @@ PERIODS: Final[tuple[Period, ...]] = get_args(Period)
 
 
 class UsagePeriod(NamedTuple):
-    """One period: its name, its beginning and its end, in seconds since the epoch."""
+    """A period: its name, its beginning and its end (both in seconds since the epoch)."""
 
     name: str
     begin: float
@@ -33,7 +33,7 @@ class UsagePeriod(NamedTuple):
 
 
 def period_of(period: Period, now_s: float) -> UsagePeriod:
-    """Return the period of a time in UTC: 2026-11, 2026-W48 (which begins on Monday, as in ISO 8601) or 2026-11-26."""
+    """Return the month, week or day of a time in UTC, named as 2026-11, 2026-W48 (an ISO 8601 week) or 2026-11-26."""
     now = datetime.fromtimestamp(now_s, UTC)
     day = datetime(now.year, now.month, now.day, tzinfo=UTC)
     if period == "day":
@@ -61,21 +61,21 @@ class QueueUsage(msgspec.Struct, frozen=True):
     """Usage by the gangs of one queue, without the queues below it."""
 
     month: str = ""
-    """Name of the month in UTC, e.g. 2026-11."""
+    """Name of the month in UTC, such as 2026-11."""
     seconds: dict[str, float] = {}
     """Maps a resource to its usage in this month in unit-seconds, where a unit is a GPU, a core, a byte or a pod."""
     week: PeriodUsage = _NOTHING
     day: PeriodUsage = _NOTHING
 
     def within(self, period: Period, name: str) -> Mapping[str, float]:
-        """Return the usage in the period with this name; empty if another period was counted."""
+        """Return the usage in the period with this name; empty if the counted period has another name."""
         if period == "month":
             return self.seconds if self.month == name else {}
         usage = self.week if period == "week" else self.day
         return usage.seconds if usage.name == name else {}
 
     def amounts(self) -> Iterator[float]:
-        """Yield all amounts, of all resources and periods."""
+        """Yield the usage amounts of all resources and periods."""
         for each in (self.seconds, self.week.seconds, self.day.seconds):
             yield from each.values()
 
@@ -86,9 +86,9 @@ class PublishedUsage(msgspec.Struct, frozen=True):
     until: float
     queues: dict[str, QueueUsage] = {}
     periods: tuple[str, ...] = ("month",)
-    """Periods that are counted; a recorder of an earlier version counts only months."""
+    """Kinds of periods in which usage is counted; a recorder of an earlier version counts only months."""
     left_out: tuple[str, ...] = ()
-    """Queues whose usage is left out because the document would be too long; an empty name stands for all queues."""
+    """Queues whose usage is left out because the document would be too long; the empty name stands for all queues."""
 
 
 _USAGE: Final = msgspec.json.Decoder(PublishedUsage)
@@ -101,7 +101,7 @@ def silent_s(usage: PublishedUsage, now: float) -> float:
 
 
 def read_usage(data: Mapping[str, Any]) -> PublishedUsage:
-    """Return the usage in the data of a ConfigMap; if there is none, raise ValueError with the reason."""
+    """Return the usage in the data of a ConfigMap; raise ValueError with the reason if there is no usable document."""
     text = data.get(KEY)
     if not isinstance(text, str):
         raise ValueError(f"it has no key {KEY}")  # noqa: TRY004 - the data is wrong, not an argument's type

@@ -29,33 +29,33 @@ EventName = Literal[
 ]  # fmt: skip
 NumaPolicy = Literal["", "none", "best-effort", "restricted", "single-numa-node"]
 FINISHED: frozenset[Phase] = frozenset({"Completed", "Failed", "Terminated"})
-"""Final phases, which a Job never leaves."""
+"""Final phases of a Job, which it never leaves."""
 
 PodTemplate = Annotated[dict[str, Any], Meta(extra_json_schema={"x-muster-schema": "PodTemplateSpec"})]
-"""A pod template exactly as the user wrote it; the CRD contains the API server's own schema for it."""
+"""A pod template exactly as the user wrote it; the CRD contains the API server's own schema for pod templates."""
 
 ClaimSpec = Annotated[dict[str, Any], Meta(extra_json_schema={"x-muster-schema": "PersistentVolumeClaimSpec"})]
 
 
 class LifecyclePolicy(Wire):
-    """An action that is taken after one of these events or after this exit code, either at once or after `timeout`."""
+    """An action that the controller takes after one of these events or this exit code, at once or after `timeout`."""
 
     action: str = ""
-    """The action: AbortJob, RestartJob, TerminateJob, CompleteJob, ResumeJob, RestartTask, RestartPod or
+    """The action to take: AbortJob, RestartJob, TerminateJob, CompleteJob, ResumeJob, RestartTask, RestartPod or
     RestartPartition."""
     event: EventName | None = None
     """The event that triggers the action."""
     events: list[EventName] = field(default_factory=list)
     """Several events, each of which triggers the action."""
     exit_code: int | None = None
-    """Exit code of a container that triggers the action; only without events."""
+    """Exit code of a container that triggers the action; only allowed without `event` and `events`."""
     timeout: Duration | None = None
-    """Time for which the event's state must last before the action is taken, e.g. `5m`; the action is immediate if
+    """Time, such as `5m`, for which the event's state must last before the action is taken; the action is immediate if
     unset."""
 
     @property
     def all_events(self) -> list[str]:
-        """`events` and `event` together, in order, each once."""
+        """The events of `events` and `event` in order, without duplicates."""
         return list(dict.fromkeys([*self.events, *([self.event] if self.event else [])]))
 
 
@@ -65,20 +65,20 @@ class DependsOn(Wire):
     name: list[str] = field(default_factory=list)
     """Names of other tasks of the same job."""
     iteration: Literal["any", "all"] | None = None
-    """`all` of these tasks must be ready (the default), or `any` of them."""
+    """`all` (the default) means that all of these tasks must be ready, and `any` that one ready task suffices."""
 
 
 class PartitionPolicy(Wire):
     """A division of a task into equal partitions. The pods of a partition are placed and restarted together."""
 
     total_partitions: int = 0
-    """Number of partitions. Number and size of the partitions, multiplied, must equal `replicas`."""
+    """Number of partitions. Number of partitions; multiplied by their size, it must equal `replicas`."""
     partition_size: int = 0
     """Number of pods in each partition."""
     min_partitions: NonNegative = 0
     """Number of partitions that must start together; 0 means that the task's `minAvailable` decides."""
     network_topology: NetworkTopology | None = None
-    """Required proximity of the pods of one partition."""
+    """Required proximity of the pods of one partition in the network topology."""
 
 
 class TaskSpec(Wire):
@@ -131,12 +131,12 @@ class JobSpec(Wire):
     policies: list[LifecyclePolicy] = field(default_factory=list)
     """Actions on events of all tasks, except for events for which a task has its own policy."""
     plugins: dict[str, list[str]] = field(default_factory=dict)
-    """Plugins, each with its arguments, e.g. `svc: []`. Plugins add, for example, environment variables, Services and
-    ssh keys."""
+    """The job's plugins, each with its arguments, for example `svc: []`. Plugins add environment variables, Services,
+    ssh keys and more."""
     running_estimate: Duration | None = None
-    """Field of Volcano, which Muster stores without effect."""
+    """Field of Volcano's API that Muster stores but ignores."""
     queue: str = ""
-    """The queue of the job, which uses a part of the queue's share. The queue must exist and be open."""
+    """The queue of the job, which uses a part of the queue's share. This queue must exist and be open."""
     max_retry: NonNegative = 0
     """Number of failed attempts after which the job fails: 3 allows the first run and two restarts."""
     ttl_seconds_after_finished: NonNegative | None = None
@@ -146,24 +146,24 @@ class JobSpec(Wire):
     min_success: Annotated[int, Meta(ge=1)] | None = None
     """Number of pods that must succeed for the job to complete."""
     network_topology: NetworkTopology | None = None
-    """Required proximity of all pods."""
+    """Required proximity of all pods of the job in the network topology."""
 
     def __post_init__(self) -> None:
         """Name tasks without a name by their position in the list, as Volcano does.
 
-        The names are not stored, because a manifest that is applied again is compared with the stored list of tasks as
-        a whole.
+        Generated names are not stored, because a manifest that is applied again is compared with the stored list of
+        tasks as a whole.
         """
         for index, task in enumerate(self.tasks):
             task.name = task.name or f"default{index}"
 
 
 REFUSED = frozenset({"FailedCreate", "OverLimit", "PluginError", "PodGroupError", "PVCError"})
-"""Reasons in the status of a Job that mean that an object of the Job cannot be created."""
+"""Reasons in the status of a Job, each of which means that an object of the Job cannot be created."""
 
 
 PODS_STOPPED = "all pods have finished or are gone"
-"""Message of a Job that has stopped; if it was terminated after a failure, the first failed pod follows."""
+"""Message of a Job that has stopped; the first failed pod follows if the Job was terminated after a failure."""
 
 
 class JobState(Wire):
@@ -180,20 +180,20 @@ class JobState(Wire):
 
     @property
     def refusal(self) -> str:
-        """Reason why pods or other objects of a Job that has not started cannot be created; "" if they can."""
+        """Reason why pods or other objects of an unstarted Job cannot be created; "" if there is no such problem."""
         return self.message if self.phase == "Pending" and self.reason in REFUSED else ""
 
     @property
     def failure(self) -> str:
-        """The first failed pod of a Job that was terminated, as a sentence; "" if no pod had failed."""
+        """A sentence about the first failed pod of a terminated Job; "" if no pod had failed."""
         return self.message.partition(f"{PODS_STOPPED}; ")[2] if self.phase == "Terminated" else ""
 
 
 class TaskState(Wire):
-    """Numbers of a task's pods, by pod phase."""
+    """The number of a task's pods in each pod phase."""
 
     phase: dict[str, int] = field(default_factory=dict)
-    """Number of pods in each phase."""
+    """Maps a pod phase to the number of pods in this phase."""
 
 
 class JobCondition(Wire):
@@ -213,7 +213,7 @@ class JobStatus(Wire):
     min_available: NonNegative = 0
     """Value of `minAvailable` in the spec that the controller has applied last."""
     task_status_count: dict[str, TaskState] = field(default_factory=dict)
-    """Numbers of each task's pods by phase."""
+    """Maps a task to the numbers of its pods in each phase."""
     pending: NonNegative = 0
     """Number of pods that are not running yet."""
     running: NonNegative = 0
@@ -227,7 +227,7 @@ class JobStatus(Wire):
     unknown: NonNegative = 0
     """Number of pods whose state is unknown."""
     version: int = 0
-    """Version of the job's pods, which is increased whenever they are killed. Events of pods of an older version are
+    """Version of the job's pods, which is increased whenever they are killed. Events of pods with an older version are
     ignored."""
     retry_count: int = 0
     """Number of restarts so far."""
@@ -248,7 +248,7 @@ class Job(Object):
     """Observed state; the controller writes it."""
 
     def __post_init__(self) -> None:
-        """Complete the pod templates with the settings that admission has recorded in an annotation."""
+        """Add the settings that admission has recorded in an annotation to the Job's pod templates."""
         settings = {task: each for each in recorded(self.metadata.annotations) for task in each.tasks}
         for task in self.spec.tasks:
             if task.name in settings:
@@ -267,7 +267,7 @@ class Command(Object):
     """A request to the controller to act on a Job or Queue. The kind has no spec."""
 
     action: str = ""
-    """The requested action, e.g. AbortJob, ResumeJob, OpenQueue or CloseQueue."""
+    """The requested action, such as AbortJob, ResumeJob, OpenQueue or CloseQueue."""
     target: OwnerReference | None = None
     """The Job or Queue to act on."""
     reason: str = ""
@@ -287,7 +287,7 @@ def command_to(resource: Resource[Any], name: str, uid: str, action: str) -> dic
 
 
 RESUME_COUNTS = "resume-counts"
-"""Quirk: ResumeJob uses up one of maxRetry."""
+"""Quirk: ResumeJob counts as one of the retries that maxRetry allows."""
 TTL_SPARES_ABORTED = "ttl-spares-aborted"
 """Quirk: ttlSecondsAfterFinished does not delete an Aborted Job."""
 

@@ -26,11 +26,12 @@ class CronJobSpec(Wire):
     """spec of a CronJob."""
 
     schedule: str = ""
-    """Minute, hour, day of month, month and day of week, e.g. `30 6 * * mon-fri`; or `@daily`, `@every 2h`."""
+    """Minute, hour, day of month, month and day of week, as in `30 6 * * mon-fri`, or a form such as `@daily` or
+    `@every 2h`."""
     time_zone: str | None = None
-    """Time zone of the schedule by its name, e.g. `Europe/Berlin`; UTC if left out."""
+    """Name of the schedule's time zone, such as `Europe/Berlin`; UTC if left out."""
     starting_deadline_seconds: Annotated[int, Meta(ge=0, le=2**62)] | None = None
-    """Number of seconds after a scheduled time in which its Job may still be created; no limit if unset."""
+    """Number of seconds after a scheduled time within which the Job may still be created; no limit if unset."""
     concurrency_policy: ConcurrencyPolicy = "Allow"
     """Behaviour while an earlier Job runs: `Allow` creates the next Job too, `Forbid` skips it, and `Replace` replaces
     the running Job."""
@@ -73,7 +74,7 @@ class CronJobStatus(Wire):
 
 
 class CronJob(Object):
-    """Creates Jobs at the times of a schedule."""
+    """A CronJob, which creates Jobs at the times of a schedule."""
 
     spec: CronJobSpec = field(default_factory=CronJobSpec)
     """Desired state."""

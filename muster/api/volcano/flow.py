@@ -29,7 +29,10 @@ class HttpHeader(Wire):
 
 
 class HttpGet(Wire):
-    """An HTTP request to the pods of a task. Admission rejects it, because the controller does not connect to pods."""
+    """An HTTP request to the pods of a task.
+
+    Admission rejects this kind of probe, because Muster's controller does not connect to pods.
+    """
 
     task_name: TaskName = ""
     """Name of the task whose pods are probed."""
@@ -42,7 +45,10 @@ class HttpGet(Wire):
 
 
 class TcpSocket(Wire):
-    """A TCP connection to the pods of a task. Admission rejects it, because the controller does not connect to pods."""
+    """A TCP connection to the pods of a task.
+
+    Admission rejects this kind of probe, because Muster's controller does not connect to pods.
+    """
 
     task_name: TaskName = ""
     """Name of the task whose pods are probed."""
@@ -67,8 +73,8 @@ class Probe(Wire):
     tcp_socket_list: list[TcpSocket] = field(default_factory=list)
     """Admission rejects this field, because Muster's controller does not connect to pods."""
     task_status_list: list[TaskStatus] = field(default_factory=list)
-    """Tasks and the pod phases that they must reach. The dependency on a target is met once all of its listed tasks
-    have reached these phases."""
+    """Tasks and the pod phases that they must reach. The dependency on a target is met once all listed tasks of the
+    target's Job have reached these phases."""
 
 
 class FlowDependsOn(Wire):
@@ -121,7 +127,7 @@ class JobPatch(Wire):
     plugins: dict[str, list[str]] = field(default_factory=dict)
     """Additional plugins, and additional arguments of existing plugins."""
     running_estimate: Duration | None = None
-    """Field of Volcano, which Muster stores without effect."""
+    """Field of Volcano's API that Muster stores but ignores."""
     queue: str = ""
     """The queue of the Job, which uses a part of the queue's share."""
     max_retry: scheduling.NonNegative | None = None
@@ -133,7 +139,7 @@ class JobPatch(Wire):
     min_success: Annotated[int, Meta(ge=1)] | None = None
     """Number of succeeded pods with which the Job is completed."""
     network_topology: scheduling.NetworkTopology | None = None
-    """Required proximity of all pods."""
+    """Required proximity of all pods of the Job in the network topology."""
 
 
 class FlowPatch(Wire):
@@ -165,7 +171,7 @@ class JobFlowSpec(Wire):
 
 
 class FlowHistory(Wire):
-    """A phase that a Job has had, with its beginning and end."""
+    """A phase that a Job has had, with the beginning and end of this phase."""
 
     start_timestamp: Time | None = None
     """Time when the controller first saw the phase."""
@@ -202,7 +208,7 @@ class FlowCondition(Wire):
     running_duration: str | None = None
     """Time from the Job's creation to its end."""
     task_status_count: dict[str, batch.TaskState] = field(default_factory=dict)
-    """Numbers of each task's pods by phase."""
+    """Maps a task to the numbers of its pods in each phase."""
 
 
 class FlowState(Wire):
@@ -216,7 +222,10 @@ class FlowState(Wire):
 
 
 class JobFlowStatus(Wire):
-    """status of a JobFlow. Lists contain its Jobs by phase; a deleted Job stays listed under its last phase."""
+    """status of a JobFlow.
+
+    The lists contain the flow's Jobs by phase; a deleted Job stays listed under its last phase.
+    """
 
     pending_jobs: list[str] = field(default_factory=list)
     """Names of the Jobs that are pending."""
@@ -233,7 +242,7 @@ class JobFlowStatus(Wire):
     job_status_list: list[FlowJobStatus] = field(default_factory=list)
     """History of each Job that was created, with its latest phases."""
     conditions: dict[str, FlowCondition] = field(default_factory=dict)
-    """State of each existing Job, with the counts of its pods."""
+    """State of each existing Job, with the numbers of its pods in each phase."""
     state: FlowState = field(default_factory=FlowState)
     """Phase of the JobFlow."""
 
@@ -254,15 +263,15 @@ class JobTemplateStatus(Wire):
     """status of a JobTemplate."""
 
     job_depends_on_list: list[str] = field(default_factory=list)
-    """Names of existing Jobs that were created from the JobTemplate. If there are very many Jobs, only the first ones
-    are listed."""
+    """Names of existing Jobs that were created from the JobTemplate. Of very many Jobs, only the first ones are
+    listed."""
 
 
 class JobTemplate(Object):
     """A template from which JobFlows create Jobs."""
 
     spec: batch.JobSpec = field(default_factory=batch.JobSpec)
-    """spec of the Jobs."""
+    """spec of the Jobs that are created from the template."""
     status: JobTemplateStatus = field(default_factory=JobTemplateStatus)
     """Observed state; the controller writes it."""
 

@@ -19,11 +19,11 @@ from muster.api.limits import NODE_CONDITIONS, TOLERATIONS
 from muster.api.unchecked import mapping
 
 Path = tuple[str | int, ...]
-"""Path of a value: field names and list indexes; `-` appends to a list, as in JSON patches."""
+"""Path of a value in a pod spec: field names and list indexes; `-` appends to a list, as in JSON patches."""
 
 
 class PodSettings(Wire):
-    """Settings for the pods of some tasks."""
+    """Settings for the pods of the listed tasks."""
 
     tasks: list[str] = field(default_factory=list)
     node_selector: dict[str, str] = field(default_factory=dict)
@@ -35,14 +35,14 @@ class PodSettings(Wire):
 
 
 def stored(settings: Sequence[PodSettings]) -> str:
-    """Return the settings as the text of the annotation."""
+    """Return the settings as the text of a Job's annotation."""
     return msgspec.json.encode(settings).decode()
 
 
 def recorded(annotations: Mapping[str, str]) -> list[PodSettings]:
     """Return the settings in the annotation of a Job; no settings if the annotation cannot be read.
 
-    If a user has bypassed admission, at most one selector or toleration more than a pod may have is returned.
+    Even if a user has bypassed admission, selectors and tolerations beyond a pod's limit plus one are dropped.
     """
     text = annotations.get(names.GROUPED_TEMPLATES)
     try:

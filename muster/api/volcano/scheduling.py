@@ -1,4 +1,4 @@
-"""scheduling.volcano.sh/v1beta1: Queue, and PodGroup without a status subresource, because clients rely on this."""
+"""scheduling.volcano.sh/v1beta1: Queue and PodGroup; clients rely on the PodGroup having no status subresource."""
 
 from typing import Annotated, Literal
 
@@ -16,7 +16,7 @@ NonNegative = Annotated[int, Meta(ge=0)]
 
 
 class NetworkTopology(Wire):
-    """Required proximity of pods in the network. At most one of the two `highest_tier` fields is set."""
+    """Required proximity of pods in the network topology. At most one of the two `highest_tier` fields is set."""
 
     mode: Literal["hard", "soft"] = "hard"
     """With `hard`, the default, the pods wait until the requirement can be met. With `soft`, the pods are placed as
@@ -33,7 +33,7 @@ class SubGroupPolicy(Wire):
     name: str = ""
     """Name of the policy, which is used in messages."""
     network_topology: NetworkTopology | None = None
-    """Required proximity of the pods of one sub-group."""
+    """Required proximity of the pods of one sub-group in the network topology."""
     sub_group_size: Annotated[int, Meta(ge=1)] = 1
     """Number of pods in one sub-group; 1 if left out."""
     min_sub_groups: NonNegative = 0
@@ -45,12 +45,12 @@ class SubGroupPolicy(Wire):
 
 
 class PodGroupSpec(Wire):
-    """spec of a gang."""
+    """spec of a PodGroup."""
 
     min_member: NonNegative = 0
     """Number of pods that must start together."""
     min_task_member: dict[str, int] = field(default_factory=dict)
-    """Number of pods of each task that must start together; ignored if `minMember` is less than the sum."""
+    """Number of pods of each task that must start together; ignored if `minMember` is less than their sum."""
     queue: str = "default"
     """The queue of the gang, which uses a part of the queue's share."""
     priority_class_name: str = ""
@@ -59,7 +59,7 @@ class PodGroupSpec(Wire):
     """Minimum resources of the gang. The gang is admitted to its queue once these resources seem to be available.
     Minimum resources count towards the queue's capability even if a running gang does not use all of them."""
     network_topology: NetworkTopology | None = None
-    """Required proximity of all pods."""
+    """Required proximity of all pods of the gang in the network topology."""
     sub_group_policy: list[SubGroupPolicy] = field(default_factory=list)
     """Policies that divide the gang into sub-groups."""
 
@@ -83,7 +83,7 @@ deleted."""
 
 
 class PodGroupCondition(Wire):
-    """A condition of a gang: if the gang is scheduled, and the reason if it is not."""
+    """A condition of a gang: whether the gang is scheduled, and if not, the reason."""
 
     type: ConditionType
     """Unschedulable or Scheduled."""
@@ -98,11 +98,11 @@ class PodGroupCondition(Wire):
     message: str = ""
     """Reason for the status, in a sentence."""
     why: Reason | None = None
-    """The reason as data (a code with parameters), if another component of Muster needs it."""
+    """The reason as data (a code with parameters), if another component of Muster needs the data."""
 
 
 class PodGroupStatus(Wire):
-    """status of a gang, most of which the planner writes."""
+    """status of a PodGroup, most of which the planner writes."""
 
     phase: PodGroupPhase = ""
     """Phase of the gang. `Pending` means that the gang waits in its queue, `Inqueue` that its pods may be created, and
@@ -118,14 +118,14 @@ class PodGroupStatus(Wire):
     ending: str = ""
     """Reason why the workload has failed; the controller writes it when the workload ends."""
     place: NonNegative = 0
-    """Position among the waiting gangs of the queue, starting with 1. Positions up to 10 are exact; later ones are the
-    first position of a range (21 stands for 21 to 30). The position is absent if the gang does not wait, or has only
+    """Position among the waiting gangs of the queue, starting with 1. Positions up to 10 are exact; a later position is
+    the first one of a range (21 stands for 21 to 30). The position is absent if the gang does not wait, or has only
     just begun to wait, and is written at most once a minute."""
     expected_start: Time | None = None
     """Expected start, to the minute, if nodes are reserved for the gang and the time when they become free is known."""
 
     def true_condition(self, kind: ConditionType) -> PodGroupCondition | None:
-        """Return the condition of this type if it is True; None otherwise."""
+        """Return the condition of this type if its status is True; None otherwise."""
         return next((each for each in self.conditions if each.type == kind and each.status == "True"), None)
 
 
@@ -139,7 +139,7 @@ class PodGroup(Object):
 
     @property
     def why_waiting(self) -> str:
-        """Reason why the gang waits, as a sentence; empty if it does not wait."""
+        """Reason why the gang waits, as a sentence; empty if the gang does not wait."""
         waits = self.status.true_condition("Unschedulable")
         return waits.message if waits else ""
 
@@ -151,7 +151,7 @@ class PodGroup(Object):
 
     @property
     def evicted(self) -> Reason:
-        """Reason why all pods of the gang were evicted; empty if they were not, or if it waits for another reason."""
+        """Reason why all pods of the gang were evicted; empty without this reason in the condition Unschedulable."""
         conditions = [each for each in self.status.conditions if each.reason == EVICTED]
         with_data = next((each for each in conditions if each.why), conditions[0] if conditions else None)
         return stored(with_data.why, with_data.message) if with_data else NOTHING
@@ -165,32 +165,32 @@ class Guarantee(Wire):
 
 
 class NodeGroupTerms(Wire):
-    """Node groups that a queue requires or prefers (stored, without effect)."""
+    """Node groups that a queue requires or prefers; Muster stores but ignores them."""
 
     required: list[str] = field(default_factory=list, name="requiredDuringSchedulingIgnoredDuringExecution")
-    """Field of Volcano, which Muster stores without effect."""
+    """Field of Volcano's API that Muster stores but ignores."""
     preferred: list[str] = field(default_factory=list, name="preferredDuringSchedulingIgnoredDuringExecution")
-    """Field of Volcano, which Muster stores without effect."""
+    """Field of Volcano's API that Muster stores but ignores."""
 
 
 class QueueAffinity(Wire):
-    """Node groups of a queue (stored, without effect)."""
+    """Node groups of a queue; Muster stores but ignores them."""
 
     node_group_affinity: NodeGroupTerms | None = None
-    """Field of Volcano, which Muster stores without effect."""
+    """Field of Volcano's API that Muster stores but ignores."""
     node_group_anti_affinity: NodeGroupTerms | None = None
-    """Field of Volcano, which Muster stores without effect."""
+    """Field of Volcano's API that Muster stores but ignores."""
 
 
 class Cluster(Wire):
-    """A cluster that a queue may extend to (stored, without effect)."""
+    """A cluster to which a queue may extend; Muster stores but ignores it."""
 
     name: str = ""
-    """Field of Volcano, which Muster stores without effect."""
+    """Field of Volcano's API that Muster stores but ignores."""
     weight: int = 0
-    """Field of Volcano, which Muster stores without effect."""
+    """Field of Volcano's API that Muster stores but ignores."""
     capacity: Quantities = field(default_factory=dict)
-    """Field of Volcano, which Muster stores without effect."""
+    """Field of Volcano's API that Muster stores but ignores."""
 
 
 class QueueSpec(Wire):
@@ -213,13 +213,13 @@ class QueueSpec(Wire):
     priority: int = 0
     """Priority of the queue. A queue with a higher value is served earlier, and its resources are reclaimed later."""
     dequeue_strategy: Literal["fifo", "traverse"] = "traverse"
-    """Field of Volcano, which Muster stores without effect."""
+    """Field of Volcano's API that Muster stores but ignores."""
     type: str = ""
-    """Field of Volcano, which Muster stores without effect."""
+    """Field of Volcano's API that Muster stores but ignores."""
     affinity: QueueAffinity | None = None
-    """Field of Volcano, which Muster stores without effect."""
+    """Field of Volcano's API that Muster stores but ignores."""
     extend_clusters: list[Cluster] = field(default_factory=list)
-    """Field of Volcano, which Muster stores without effect."""
+    """Field of Volcano's API that Muster stores but ignores."""
 
     def __post_init__(self) -> None:
         """Replace a weight of 0 by the default, as Volcano's admission does."""
@@ -227,12 +227,12 @@ class QueueSpec(Wire):
 
 
 class VolcanoReservation(Wire):
-    """Nodes reserved for a queue (stored, without effect)."""
+    """Nodes reserved for a queue; Muster stores but ignores them."""
 
     nodes: list[str] = field(default_factory=list)
-    """Field of Volcano, which Muster stores without effect."""
+    """Field of Volcano's API that Muster stores but ignores."""
     resource: Quantities = field(default_factory=dict)
-    """Field of Volcano, which Muster stores without effect."""
+    """Field of Volcano's API that Muster stores but ignores."""
 
 
 class QueueStatus(Wire):
@@ -253,7 +253,7 @@ class QueueStatus(Wire):
     unknown: int = 0
     """Number of gangs that have fewer members than their minimum."""
     reservation: VolcanoReservation | None = None
-    """Field of Volcano, which Muster stores without effect."""
+    """Field of Volcano's API that Muster stores but ignores."""
     fair_share: Quantities = field(default_factory=dict)
     """Current fair share of the queue, given the demand of all queues. The planner writes this field and all following
     fields."""
@@ -262,7 +262,7 @@ class QueueStatus(Wire):
     message: str = ""
     """Reason why the first waiting gang of the queue waits."""
     usage: Quantities = field(default_factory=dict)
-    """Usage over time, which is computed if a half-life is configured for the plugin `proportion`."""
+    """Usage of the queue over time, which is computed if the plugin `proportion` is configured with a half-life."""
     usage_time: Time | None = None
     """Time up to which the usage over time is computed."""
     waiting: NonNegative = 0

@@ -1,7 +1,7 @@
 """Network topology: Volcano's HyperNode (topology.volcano.sh/v1alpha1) and Kueue's Topology.
 
-Users' patterns are matched by RE2, as in Go; the time that RE2 takes is linear in the length of the text. Python's own
-engine backtracks, so a short pattern could keep it busy for years.
+RE2 matches the patterns of users, as in Go, in a time that is linear in the length of the text. Python's own engine for
+regular expressions backtracks, so a short pattern could keep it busy for years.
 """
 
 from collections.abc import Iterator
@@ -17,15 +17,15 @@ from muster.api.limits import MEMBERS, PATTERN_CHARS, PATTERN_STEPS, PATTERNS, S
 
 MemberType = Literal["Node", "HyperNode"]
 _MEMORY_BYTES: Final = 1 << 20
-"""Memory for the compiled program of one pattern. A pattern that needs
-more memory would exceed the limit on steps long before."""
+"""Memory for the compiled program of one pattern. A pattern exceeds the limit on steps long before it needs this
+memory."""
 
 
 class ExactMatch(Wire):
     """Selects one member by its name."""
 
     name: str
-    """Name of the node or HyperNode, which need not exist yet."""
+    """Name of a node or HyperNode, which need not exist yet."""
 
 
 class RegexMatch(Wire):
@@ -47,21 +47,21 @@ class MemberSelector(Wire):
 
 
 class HyperNodeMember(Wire):
-    """Members of a HyperNode: nodes, or another HyperNode."""
+    """An entry of a HyperNode's members: a selector for nodes, or the name of another HyperNode."""
 
     type: MemberType
     """Type of the members: Node or HyperNode."""
     selector: MemberSelector = field(default_factory=MemberSelector)
-    """Selector of the members."""
+    """Selector for the members."""
 
 
 class HyperNodeSpec(Wire):
     """spec of a HyperNode."""
 
     tier: Annotated[int, Meta(ge=0)]
-    """Level in the network. The lower the tier, the closer the nodes are to each other."""
+    """Level of the HyperNode in the network topology. The lower the tier, the closer the nodes are to each other."""
     tier_name: str = ""
-    """Name of the level, which can be used in place of the number."""
+    """Name of the network level, which users can write in place of its number."""
     members: list[HyperNodeMember] = field(default_factory=list)
     """Members: nodes, or HyperNodes of lower tiers."""
 
@@ -70,7 +70,7 @@ class HyperNodeStatus(Wire):
     """status of a HyperNode; the planner writes it."""
 
     conditions: list[Condition] = field(default_factory=list)
-    """The condition `Valid`, which lists the errors. The condition is absent until an error has occurred."""
+    """The condition `Valid`, which lists the errors of the HyperNode. It is absent until an error has occurred."""
     node_count: Annotated[int, Meta(ge=0)] = 0
     """Number of existing direct members: nodes, and HyperNodes (each counts as one)."""
 
@@ -99,7 +99,10 @@ class TopologySpec(Wire):
 
 
 class Topology(Object):
-    """Kueue's object that describes the network by levels of node labels. Muster reads it if its CRD is installed."""
+    """Kueue's object that describes the network by levels of node labels.
+
+    Muster reads Topologies if their CRD is installed.
+    """
 
     spec: TopologySpec = field(default_factory=TopologySpec)
     """The levels of the topology."""
@@ -159,7 +162,7 @@ def _pattern_errors(pattern: str, path: str) -> Iterator[FieldError]:
 
 
 def idle_members(hyper_node: HyperNode) -> Iterator[str]:
-    """Yield a warning for each member that can match nothing; Volcano accepts such members without a warning."""
+    """Yield a warning for each member that can match nothing; Volcano accepts such a member without a warning."""
     for index, member in enumerate(hyper_node.spec.members):
         selector, path = member.selector, f"{PATH}[{index}]"
         if member.type == "HyperNode" and selector.exact_match is None:
@@ -177,7 +180,7 @@ class PatternError(ValueError):
 
 
 def steps_of(pattern: str) -> int:
-    """Return the number of steps of RE2's program for a pattern; raise PatternError for an unusable pattern."""
+    """Return the number of steps in RE2's program for a pattern; raise PatternError for an unusable pattern."""
     if len(pattern) > PATTERN_CHARS.value:
         raise PatternError(
             f"the pattern has {len(pattern)} characters; {PATTERN_CHARS.value} are allowed ({PATTERN_CHARS.name})"

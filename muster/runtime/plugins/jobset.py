@@ -1,9 +1,10 @@
 """A JobSet for the pods of a TrainJob, and the host names of its pods.
 
-If TrainJobs run as Muster's Jobs, every field of a runtime's JobSet template is either implemented or refused; none is
-ignored. `unmapped` runs when a runtime, or a TrainJob with this runtime, is submitted; the other functions run when the
-Job is created. Shared claims (`volumeClaimPolicies`) work as with JobSet's controller. The claim is named
-`<name>-<TrainJob>`, and a pod gets the volume if one of its containers mounts `<name>`.
+If TrainJobs run as Muster's Jobs, every field of a runtime's JobSet template is either implemented or rejected; no
+field is ignored. `unmapped` runs when a user submits a runtime, or a TrainJob with this runtime. The other functions
+run when the Job is created. PersistentVolumeClaims that pods share (`volumeClaimPolicies`) work as with JobSet's
+controller. A shared claim is named `<name>-<TrainJob>`, and a pod gets the volume if one of its containers mounts
+`<name>`.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -30,11 +31,11 @@ PLAIN = "plain"
 """Name of the framework for pods that need no information about each other."""
 _FAIL, _RESTART = "FailJobSet", "RestartJobSet"
 _POD_FAILED = "BackoffLimitExceeded"
-"""The only reason for which a task of Muster's Job fails: one of the task's pods has failed."""
+"""The only reason for which a task of Muster's Job can fail: one of the task's pods has failed."""
 _OF_JOBS = frozenset({"template", "parallelism", "completions", "completionMode"})
-"""Fields of a batch/v1 Job that determine its pods or their number."""
+"""Fields of a batch/v1 Job that determine the Job's pods or their number."""
 _SAME_ANYWAY: Fields = {"backoffLimit": 0, "suspend": False, "manualSelector": False, "podReplacementPolicy": "Failed"}
-"""Values of batch/v1 Job fields that are accepted without effect, because Muster's Jobs always behave in this way."""
+"""Values of batch/v1 Job fields that are accepted and ignored, because Muster's Jobs always behave in this way."""
 _INSTEAD: Fields = {
     "backoffLimit": "left out or 0",
     "activeDeadlineSeconds": "left out, and activeDeadlineSeconds of TrainJobs set",
@@ -57,7 +58,7 @@ class Unmapped(NamedTuple):
 
 
 def unmapped(base: Fields, members: Collection[str], framework: str) -> Iterator[Unmapped]:
-    """Yield the fields that cannot be implemented; `members` are the replicated jobs that become the Job's tasks."""
+    """Yield the fields that Muster's Job cannot implement; `members` are the replicated jobs that become its tasks."""
     yield from _network(base.get("network") or {}, framework)
     yield from _failures(base.get("failurePolicy") or {})
     yield from _success(base, members)
@@ -69,7 +70,7 @@ def unmapped(base: Fields, members: Collection[str], framework: str) -> Iterator
 
 
 def service(base: Fields) -> dict[str, list[str]]:
-    """Return the settings of plugin svc, as the runtime's `network` requires them; none if it disables host names."""
+    """Return plugin svc with the arguments that the runtime's `network` requires; empty if it disables host names."""
     network = base.get("network") or {}
     if network.get("enableDNSHostnames") is False:
         return {}
@@ -84,7 +85,7 @@ def fails_at_once(base: Fields, job: str) -> bool:
 
 
 def deciding(base: Fields, members: Sequence[str]) -> list[str]:
-    """Return the replicated jobs of which a single success completes the JobSet; empty if all must succeed."""
+    """Return the replicated jobs, any of which completes the JobSet by its success; empty if all must succeed."""
     policy = base.get("successPolicy") or {}
     targets = list(policy.get("targetReplicatedJobs") or ())
     if policy.get("operator") == "Any":
@@ -93,7 +94,7 @@ def deciding(base: Fields, members: Sequence[str]) -> list[str]:
 
 
 def claims(plan: Plan, plugin: str) -> Iterator[Component]:
-    """Yield each claim once; claims are deleted with the TrainJob unless their policy retains them."""
+    """Yield each PersistentVolumeClaim once; claims are deleted with the TrainJob unless their policy retains them."""
     for policy in plan.base.get("volumeClaimPolicies") or []:
         retained = (policy.get("retentionPolicy") or {}).get("whenDeleted") == "Retain"
         for template in policy.get("templates") or []:
@@ -123,7 +124,7 @@ def with_claims(plan: Plan, pods: dict[str, Any]) -> dict[str, Any]:
 
 
 def claim_names(base: Fields) -> list[str]:
-    """Return the names of all claims in a JobSet spec, by which its containers mount them."""
+    """Return the names of all claims in a JobSet spec; containers mount a claim by this name."""
     return [
         str((template.get("metadata") or {}).get("name") or "")
         for policy in base.get("volumeClaimPolicies") or []
@@ -207,7 +208,7 @@ class JobSetPlugin:
     name = "JobSet"
 
     def validate(self, info: Info) -> Findings:
-        """Reject a change of the number of nodes at run time, and fields that create a gang's pods one after another.
+        """Reject a change of the number of nodes at run time, and fields by which a gang's pods are created one by one.
 
         The plugin warns about a restart budget, because JobSet has its own rules for restarts.
         """
@@ -234,7 +235,7 @@ class JobSetPlugin:
         return findings
 
     def identify_pod_network(self, info: Info) -> None:
-        """Set the names `<set>-<replicated job>-<job>-<index>.<subdomain>`; the rank is the completion index."""
+        """Set the host names `<set>-<replicated job>-<job>-<index>.<subdomain>`; the rank is the completion index."""
         if info.target != self.name:
             return
         network = info.base.get("network") or {}
@@ -245,7 +246,10 @@ class JobSetPlugin:
             pod_set.hosts = partial(_hosts, info.owner.name, pod_set.name, subdomain, pod_set.jobs)
 
     def build(self, plan: Plan) -> Iterable[Component]:
-        """Yield the JobSet. Pod sets without pods are left out, and so are references to them in `dependsOn`."""
+        """Yield the JobSet.
+
+        Pod sets without pods are left out, and so are references to such pod sets in `dependsOn`.
+        """
         if plan.target != self.name:
             return
         spec: JSON = deepcopy(dict(plan.base))
@@ -260,7 +264,7 @@ class JobSetPlugin:
         yield Component(manifest, self.name, stage=1)
 
     def watched(self) -> Iterable[str]:
-        """Return the kind JobSet."""
+        """Return the name of the kind JobSet."""
         return [f"{JOB_SETS.plural}.{JOB_SETS.group}"]
 
 

@@ -1,9 +1,9 @@
-"""MPI: a launcher that connects to its nodes by ssh, the ssh key, and the list of nodes.
+"""Plugin for MPI: a launcher that connects to its nodes by ssh, the ssh key, and the list of nodes.
 
-A TrainJob has pod sets `launcher` and `node`; the hostfile is a ConfigMap, and the key is a Secret. If the owner
-creates its pods itself, all pods have one shape: rank 0 launches and computes, and the controller creates the Secret
-with the first pod. A short hostfile is an annotation of each pod. A long hostfile, which would be stored once per pod,
-is a ConfigMap that the controller creates with the Secret.
+A TrainJob has the pod sets `launcher` and `node`; its hostfile is in a ConfigMap, and its ssh key is in a Secret. If
+the owner creates its pods itself, all pods have one shape, and rank 0 is both launcher and node. The controller creates
+the Secret together with the first pod. A short hostfile is in an annotation of each pod. A long hostfile is in a
+ConfigMap, which the controller creates together with the Secret.
 """
 
 from collections.abc import Iterable, Iterator
@@ -22,18 +22,18 @@ from muster.workloads.adapter import Owner
 SSHD = ("/usr/sbin/sshd", "-De")
 SSH_PORT = 22
 _FOLDER = ".ssh"
-"""Folder of the keys in the volume. sshd does not accept keys in the root of a volume, because all users may write
-there."""
+"""Directory of the ssh keys in their volume. sshd does not accept keys in the root directory of a volume, because all
+users may write there."""
 
 
 class MPIRuntime:
-    """Plugin that adds the keys, the hostfile, and the variables of mpirun and ssh to launcher and nodes."""
+    """Plugin that adds ssh keys, a hostfile, and environment variables for mpirun and ssh to launcher and nodes."""
 
     name = mpi_objects.NAME
     framework = "mpi"
 
     def validate(self, info: Info) -> Findings:
-        """Refuse reserved variables, settings out of range, and runtimes without launcher or nodes."""
+        """Reject reserved environment variables, settings out of range, and runtimes without launcher or nodes."""
         if info.framework != self.framework:
             return Findings()
         findings = Findings(_setting_errors(info))
@@ -45,7 +45,7 @@ class MPIRuntime:
         return findings
 
     def enforce_ml_policy(self, info: Info) -> None:
-        """Set counts, slots, volumes, mounts and variables."""
+        """Set the counts, slots, volumes, mounts and environment variables of the pod sets."""
         for error in _setting_errors(info):
             raise InvalidFieldError(error)
         launcher, nodes = _parts(info)
@@ -65,7 +65,7 @@ class MPIRuntime:
         self._launch(info, launcher, mpi_settings.slots(info, nodes[0]))
 
     def build(self, plan: Plan) -> Iterable[Component]:
-        """Yield the Secret with the key of a TrainJob, which never changes while pods run, and the hostfile."""
+        """Yield a TrainJob's Secret with the ssh key, which never changes while pods run, and its hostfile."""
         if plan.framework != self.framework or not plan.target:
             return
         if SSH_SECRET not in plan.settings:
@@ -101,7 +101,7 @@ class MPIRuntime:
             pod_set.target.mounts.append(Mount(mpi_objects.SSH_VOLUME, path, _FOLDER))
 
     def _launch(self, info: Info, launcher: PodSet, number: int) -> None:
-        """Add the hostfile, variables and the wait for hosts to the launcher."""
+        """Add the hostfile, the environment variables and the wait for hosts to the launcher."""
         source: dict[str, object]
         item = {"key": mpi_objects.HOSTFILE_KEY, "path": mpi_objects.HOSTFILE_KEY, "mode": 0o444}
         if info.train_job:
@@ -158,7 +158,7 @@ def _taken(info: Info) -> Iterator[FieldError]:
 
 
 def _parts(info: Info) -> tuple[PodSet, list[PodSet]]:
-    """Return the launcher, and the pod sets that compute; raises InvalidFieldError if one is missing."""
+    """Return the launcher's pod set, and the pod sets that compute; raises InvalidFieldError for a missing one."""
     nodes = info.trainers
     launcher = next((pod_set for pod_set in info.pod_sets if pod_set.role == "launcher"), None)
     if launcher is None and not info.train_job and nodes:
@@ -181,7 +181,10 @@ def _setting_errors(info: Info) -> list[FieldError]:
 
 
 def _serve(pod_set: PodSet) -> None:
-    """Set sshd as the command of a node that has no command. The node is ready once it accepts ssh connections."""
+    """Set sshd as the command of the container `node` if it has none.
+
+    The pod is ready once it accepts ssh connections.
+    """
     target = pod_set.target
     if target is None:
         return

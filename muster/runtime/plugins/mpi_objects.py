@@ -1,11 +1,11 @@
-"""Objects that MPI needs besides the pods: a Secret with the ssh keys, and the hostfile.
+"""Objects that MPI needs in addition to the pods: a Secret with the ssh keys, and a ConfigMap with the hostfile.
 
 The module also defines the init container in which the launcher waits for the other hosts.
 
-All pods of a workload mount the same Secret. The Secret is created once, is immutable, and is deleted with the
-workload, so running pods and later pods have the same key. The pods of a gang become reachable at different times, and
-mpirun ends if a pod does not respond. Therefore an init container of the launcher retries until all pods respond; it
-uses the launcher's image, which has ssh.
+All pods of a workload mount the same Secret. The Secret is immutable and is deleted together with the workload, so
+running pods and later pods have the same key. The pods of a gang become reachable at different times, and mpirun fails
+if a pod does not respond. Therefore an init container of the launcher retries until all pods respond; the init
+container has the launcher's image, which contains ssh.
 """
 
 import re
@@ -27,18 +27,18 @@ HOSTFILE_ANNOTATION = annotation(HOSTFILE_VOLUME)
 PRIVATE_KEY = "ssh-privatekey"
 PUBLIC_KEY = "ssh-publickey"
 ANNOTATION_BYTES = 4096
-"""A hostfile up to this size (a few hundred hosts) is an annotation of each pod."""
+"""Maximum size of a hostfile in an annotation of each pod, which suffices for a few hundred hosts."""
 _CONFIG_MAP_BYTES = 1 << 20
 _DIGITS = 10
 
 
 def secret_name(workload: str) -> str:
-    """Return the name of the Secret of a workload whose user names none."""
+    """Return the default name of a workload's Secret with ssh keys."""
     return f"{workload}-{SSH_VOLUME}"
 
 
 def ssh_secret(owner: Owner, keys: KeyKind) -> Component:
-    """Return the Secret of a workload; `certs.ssh` generates the keys."""
+    """Return a workload's Secret without its ssh keys, which `certs.ssh` generates."""
     manifest = {
         "apiVersion": "v1",
         "kind": "Secret",
@@ -116,12 +116,12 @@ _SSH = f"ssh -o BatchMode=yes -o ConnectTimeout=5 -o ConnectionAttempts=1 {SSH_A
 _MARKS = {"@SSH@": _SSH, "@AT_ONCE@": str(_AT_ONCE), "@HOSTFILE@": HOSTFILE, "@ANNOTATION@": annotation(MPI_WAIT)}
 _FILE = Path(__file__).with_name("wait_for_hosts.sh")
 SCRIPT = re.sub("@[A-Z_]+@", lambda mark: _MARKS[mark[0]], _FILE.read_text(encoding="utf-8"))
-"""Script for any POSIX shell, which waits for the hosts. In the script, Kubernetes replaces `$(NAME)` only if it knows
+"""Script for any POSIX shell that waits for the hosts. In the script, Kubernetes replaces `$(NAME)` only if it knows
 the variable."""
 
 
 def waiter(info: Info, launcher: PodSet, plugin: str) -> InitPlan | None:
-    """Return the init container in which the launcher waits; None if there are no other hosts, or if it is disabled."""
+    """Return the init container in which the launcher waits; None without other hosts, or if the wait is disabled."""
     timeout_s = wait_s(info.settings)
     others = sum(pod_set.count for pod_set in info.trainers if pod_set is not launcher)
     if launcher.role == "trainer":

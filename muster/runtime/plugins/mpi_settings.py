@@ -1,11 +1,11 @@
 """Settings of MPI with their checks, and the implementations of MPI.
 
-Each implementation has its own form of the hostfile, and its own variables for hostfile and ssh. Open MPI 5 ignores
-every variable of Open MPI 4 and runs only on the launcher, without a message; the variables of both versions can be set
-together. Open MPI 4 must keep full host names, and then mistakes its own host for a remote one unless the launcher's
-line has the short name. MPICH stops at `slots=` in a hostfile, and reads HYDRA_LAUNCHER_EXTRA_ARGS (not
-HYDRA_LAUNCH_EXTRA_ARGS). With MPICH and Intel MPI the nodes connect back to the launcher's short host name, so they
-need its subdomain among their DNS search domains.
+Each implementation has its own form of the hostfile, and its own environment variables for hostfile and ssh. Open MPI 5
+ignores every variable of Open MPI 4 and then runs only on the launcher, without a message. The variables of both
+versions can be set together. Open MPI 4 must keep full host names. It then mistakes its own host for a remote one
+unless the launcher's line has the short name. MPICH stops at `slots=` in a hostfile, and reads
+HYDRA_LAUNCHER_EXTRA_ARGS (not HYDRA_LAUNCH_EXTRA_ARGS). With MPICH and Intel MPI the nodes connect back to the
+launcher's short host name, so they need its subdomain among their DNS search domains.
 """
 
 from collections.abc import Callable
@@ -28,8 +28,8 @@ from muster.volcano.manifests import folder
 
 HOSTFILE = "/etc/mpi/hostfile"
 SSH_ARGUMENTS = "-o ConnectionAttempts=10 -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR"
-"""Arguments of ssh: nodes may take a while to respond, their host keys are always new, and the folder of the key is
-read-only."""
+"""Arguments of ssh. Nodes may take some time to respond, their host keys are always new, and the directory of the ssh
+key is read-only."""
 DEFAULT_MOUNT_PATH = "/root/.ssh"
 DEFAULT_WAIT_S = 600
 MAX_WAIT_S = 86_400
@@ -39,8 +39,8 @@ MAX_WAIT_S = 86_400
 class Implementation:
     """One implementation of MPI.
 
-    `line` returns a line of the hostfile for a host and its slots; `environment` returns the variables. With
-    `short_launcher`, the launcher's own line contains its host name without the domain. With `calls_back`, nodes
+    `line` returns a line of the hostfile for a host and its slots; `environment` returns the environment variables.
+    With `short_launcher`, the launcher's own line contains its host name without the domain. With `calls_back`, nodes
     connect back to the launcher by its short host name.
     """
 
@@ -99,7 +99,7 @@ IMPLEMENTATIONS = {each.name: each for each in (OPEN_MPI, INTEL_MPI, MPICH)}
 
 
 def implementation(settings: Settings) -> Implementation:
-    """Return the implementation; raises InvalidFieldError for an unknown one."""
+    """Return the MPI implementation in the settings; raises InvalidFieldError for an unknown name."""
     setting = settings.get(MPI_IMPLEMENTATION)
     if setting is None:
         return OPEN_MPI
@@ -110,7 +110,7 @@ def implementation(settings: Settings) -> Implementation:
 
 
 def mount_path(settings: Settings) -> str:
-    """Return the folder in which the keys are mounted."""
+    """Return the directory in which the ssh keys are mounted."""
     setting = settings.get(SSH_MOUNT_PATH)
     if setting is None:
         return DEFAULT_MOUNT_PATH
@@ -120,7 +120,7 @@ def mount_path(settings: Settings) -> str:
 
 
 def key_kind(settings: Settings) -> KeyKind:
-    """Return the kind of ssh key to generate for the hosts of one workload."""
+    """Return the kind of ssh keys to generate for a workload."""
     setting = settings.get(SSH_KEY)
     if setting is None or setting.text == "ed25519":
         return "ed25519"
@@ -153,7 +153,7 @@ def launcher_computes(info: Info) -> bool:
 
 
 def slots(info: Info, nodes: PodSet) -> int:
-    """Return the number of processes on each node: the setting, otherwise one for each GPU, otherwise one."""
+    """Return the number of processes on each node: by the setting, otherwise one for each GPU, otherwise one."""
     setting = info.setting(NPROC_PER_NODE)
     if setting is None or setting.text == "auto":
         return max(1, nodes.accelerators.number)

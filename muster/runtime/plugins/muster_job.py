@@ -45,7 +45,7 @@ class MusterJob:
         return Findings(errors)
 
     def identify_pod_network(self, info: Info) -> None:
-        """Set the names `<job>-<task>-<index>.<job>`; the rank is the index in the task."""
+        """Set the pods' host names `<job>-<task>-<index>.<job>`; the rank is the index in the task."""
         if info.target != self.name:
             return
         for pod_set in info.pod_sets:
@@ -54,7 +54,7 @@ class MusterJob:
             pod_set.hosts = partial(pod_hosts, info.owner.name, pod_set.name, subdomain=info.owner.name)
 
     def build(self, plan: Plan) -> Iterable[Component]:
-        """Yield the claims, then the initializers in the order of their dependencies, then the Job."""
+        """Yield the PersistentVolumeClaims, then the initializers in the order of their dependencies, then the Job."""
         if plan.target != self.name or plan.gang is None:
             return
         yield from claims(plan, self.name)
@@ -97,9 +97,9 @@ def _check_nodes(info: Info) -> Iterable[FieldError]:
 
 
 def _pods(plan: Plan, pod_set: PodSetPlan, template: Mapping[str, Any], restart: str) -> JSON:
-    """Return a pod template with the labels by which Kubeflow's clients find a step's pods.
+    """Return a pod template with the labels by which Kubeflow's clients find the pods of a TrainJob's step.
 
-    `restart` is the restart policy to use if the runtime names none, because the API server's default is Always.
+    `restart` is the restart policy for a runtime that names none, because the API server's default is Always.
     """
     result = with_claims(plan, planned((template.get("spec") or {}).get("template") or {}, pod_set))
     result = {**result, "spec": {"restartPolicy": restart, **result["spec"]}}
@@ -128,7 +128,7 @@ def _coordinator(plan: Plan) -> str:
 
 
 def _stages(before: list[PodSetPlan]) -> dict[str, int]:
-    """Return the stage of each pod set: the length of its chain of dependencies, which are always listed earlier."""
+    """Return the stage of each pod set, which is the length of its chain of dependencies on earlier pod sets."""
     stages: dict[str, int] = {}
     for pod_set in before:
         stages[pod_set.name] = max((stages[name] + 1 for name in pod_set.after if name in stages), default=0)
@@ -136,7 +136,7 @@ def _stages(before: list[PodSetPlan]) -> dict[str, int]:
 
 
 def _batch_job(plan: Plan, pod_set: PodSetPlan, template: Mapping[str, Any]) -> JSON:
-    """Return an Indexed Job, named as in a JobSet; each of its pods waits individually in the gang's queue."""
+    """Return an Indexed Job, named as JobSet would name it; each of its pods waits individually in the gang's queue."""
     spec = template.get("spec") or {}
     pods = _pods(plan, pod_set, template, "OnFailure")  # the default of a JobSet; the Job's backoffLimit ends the Job
     queue = (plan.gang.details if plan.gang else {}).get("queue") or names.DEFAULT_QUEUE
@@ -182,7 +182,7 @@ def _job_spec(plan: Plan, members: list[PodSetPlan], templates: Mapping[str, JSO
 
 
 def _plugins(plan: Plan) -> dict[str, list[str]]:
-    """Return plugin svc with its flags, unless the runtime disables it."""
+    """Return plugin svc with its flags; empty if the runtime disables host names."""
     plugins = service(plan.base)
     return plugins if _has_policy(plan.settings) else {name: [*flags, _NO_POLICY] for name, flags in plugins.items()}
 
@@ -217,7 +217,7 @@ def _task(plan: Plan, pod_set: PodSetPlan, members: list[PodSetPlan], template: 
 
 
 def _deciding(plan: Plan, members: list[PodSetPlan]) -> list[str]:
-    """Return the pod sets that complete the Job as soon as one of them is complete; none if all must be complete."""
+    """Return the pod sets, any of which completes the Job when it is complete; empty if all must be complete."""
     launchers = [pod_set.name for pod_set in members if pod_set.role == "launcher"]
     if plan.framework == "mpi" and not (plan.base.get("successPolicy") or {}).get("targetReplicatedJobs"):
         return launchers if len(launchers) == 1 else []  # sshd never ends by itself

@@ -21,12 +21,15 @@ JOBSET = "JobSet"
 
 
 class Volcano:
-    """A PodGroup of scheduling.volcano.sh, which Muster also uses. Muster's Jobs are always gangs."""
+    """Plugin that makes a TrainJob a gang with a PodGroup of scheduling.volcano.sh, which Muster also uses.
+
+    Muster's Jobs are always gangs.
+    """
 
     name = "Volcano"
 
     def validate(self, info: Info) -> Findings:
-        """Reject two policies at once, and an empty queue name."""
+        """Reject two pod-group policies at once, and an empty queue name."""
         findings = Findings()
         policy = info.runtime.spec.pod_group_policy if info.runtime else None
         if policy and policy.volcano and policy.coscheduling:
@@ -43,7 +46,7 @@ class Volcano:
         return findings
 
     def enforce_pod_group_policy(self, info: Info) -> None:
-        """Set the gang; if a JobSet creates the pods, mark the members by an annotation."""
+        """Set the gang of the plan; if a JobSet creates the pods, mark the members by an annotation."""
         policy = info.runtime.spec.pod_group_policy if info.runtime else None
         wanted = policy.volcano if policy else None
         if policy and policy.coscheduling and info.target == JOBSET:
@@ -74,18 +77,18 @@ class Volcano:
         yield Component(manifest, self.name)
 
     def watched(self) -> Iterable[str]:
-        """Return the kind PodGroup."""
+        """Return the name of the kind PodGroup."""
         return ["podgroups.scheduling.volcano.sh"]
 
 
 class CoScheduling:
-    """A PodGroup of the scheduler-plugins project."""
+    """Plugin that makes a TrainJob a gang with a PodGroup of the scheduler-plugins project."""
 
     name = "CoScheduling"
     api_version = "scheduling.x-k8s.io/v1alpha1"
 
     def enforce_pod_group_policy(self, info: Info) -> None:
-        """Mark the members by a label."""
+        """Mark the members of the gang by a label."""
         policy = info.runtime.spec.pod_group_policy if info.runtime else None
         if policy is None or policy.coscheduling is None or info.target != JOBSET:
             return
@@ -104,12 +107,12 @@ class CoScheduling:
         yield Component(manifest, self.name)
 
     def watched(self) -> Iterable[str]:
-        """Return the kind PodGroup."""
+        """Return the name of the kind PodGroup."""
         return ["podgroups.scheduling.x-k8s.io"]
 
 
 def queue_of(info: Info) -> str:
-    """Return the queue that the TrainJob's label or annotation names, else the runtime's, else the default queue."""
+    """Return the queue named by a label or annotation of the TrainJob, else of the runtime, else the default queue."""
     meta = info.train_job.metadata if info.train_job else None
     return (
         (meta and (meta.labels.get(names.QUEUE) or meta.annotations.get(names.VOLCANO_QUEUE)))
@@ -120,12 +123,12 @@ def queue_of(info: Info) -> str:
 
 
 def _priority_classes(info: Info) -> list[str]:
-    """Return the PriorityClasses that the members name, in the order of the pod sets."""
+    """Return the PriorityClasses of the gang's members, in the order of the pod sets."""
     return [each.spec.priority_class_name for each in members(info) if each.spec.priority_class_name]
 
 
 def _mark(info: Info, queue: str) -> None:
-    """Add the name of the gang to the pods of a JobSet, and the queue to these pods and to initializers."""
+    """Add the gang's name and queue to the pods of a JobSet, and the queue to the pods of initializers."""
     for pod_set in members(info):
         pod_set.annotations[names.GROUP_NAME] = info.owner.name
     for pod_set in info.pod_sets:
@@ -144,9 +147,9 @@ def members(info: Info) -> list[PodSet]:
 
 
 def together(info: Info) -> list[PodSet]:
-    """Return the members' pod sets, even without pods now.
+    """Return the pod sets of the gang's members, including those that currently have no pods.
 
-    The result contains all pod sets that need not be complete before other pod sets begin.
+    The result excludes pod sets that must be complete before other pod sets begin.
     """
     before = {name for pod_set in info.pod_sets for name, status in pod_set.after.items() if status == "Complete"}
     initializers = {"dataset-initializer", "model-initializer"}
@@ -156,8 +159,8 @@ def together(info: Info) -> list[PodSet]:
 def gang(info: Info, plugin: str, details: Mapping[str, Any] | None = None) -> GangShape:
     """Return the gang of a workload.
 
-    Pods that are created only when other pods are ready are not counted, because the gang would wait for them and never
-    start. Elastic pods count with their lower bound. Limits replace missing requests.
+    Pods that are created only when other pods are ready do not count, because the gang would wait for them and never
+    start. An elastic pod set counts with its minimum. Limits replace missing requests.
     """
     inside, elastic = members(info), info.setting(ELASTIC)
     there = {pod_set.name for pod_set in inside}

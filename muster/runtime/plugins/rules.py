@@ -1,6 +1,6 @@
 """Rules for a TrainJob and its runtime that do not depend on the framework.
 
-The rules check the runtime before it is merged.
+The rules check the runtime before it is merged with the TrainJob.
 """
 
 import re
@@ -42,7 +42,7 @@ class TrainJobRules:
 
 
 def check_managers(job: trainer.TrainJob) -> Iterator[FieldError]:
-    """Check that each patch names its manager by a domain-prefixed path; this check does not need the runtime."""
+    """Check that each patch names its manager by a domain-prefixed path. This check does not need the runtime."""
     for index, patch in enumerate(job.spec.runtime_patches):
         if not _MANAGER.fullmatch(patch.manager):
             message = 'must be a domain-prefixed path (such as "acme.io/foo")'
@@ -60,7 +60,7 @@ def _framework(info: Info) -> Iterator[FieldError]:
 
 
 def _trainer(info: Info) -> Iterator[FieldError]:
-    """Check that training pods have the container `node`, to which trainer settings, variables and ports are added."""
+    """Check that training pods have the container `node`, which gets the trainer's settings, variables and ports."""
     for pod_set in info.pod_sets:
         if pod_set.role in {"trainer", "launcher"} and pod_set.target is None:
             message = f"must refer to a runtime whose job {pod_set.name} has a container {trainer.NODE!r}"

@@ -1,4 +1,4 @@
-"""Functions that several framework plugins share, for reserved variables, checks of settings, and ranks."""
+"""Functions that several framework plugins share: reserved environment variables, checks of settings, and ranks."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -8,7 +8,7 @@ from muster.runtime.info import Info, Late, PodSet, Variables, text
 
 
 def errors_of(info: Info, *checks: Callable[[Info], Any]) -> list[FieldError]:
-    """Return the errors that these checks raise."""
+    """Run these checks, and return the errors that they raise."""
     errors = []
     for check in checks:
         try:
@@ -35,9 +35,9 @@ def reserved(info: Info, names: Sequence[str]) -> Findings:
 
 
 def yielding(info: Info, variables: Variables) -> Variables:
-    """Return the variables that the TrainJob does not set itself.
+    """Return those of these variables that the TrainJob does not set itself.
 
-    A value that the user sets takes precedence, unless it was rejected as an error.
+    A user's value takes precedence, unless it was rejected as an error.
     """
     if info.train_job is None:
         return variables
@@ -46,23 +46,23 @@ def yielding(info: Info, variables: Variables) -> Variables:
 
 
 def give(info: Info, pod_set: PodSet, plugin: str, variables: Variables, port: int) -> None:
-    """Set variables in the container that runs the framework and in additional containers, and open a port."""
+    """Set variables in the framework's container and in additional containers, and open a port."""
     for container in [*([pod_set.target] if pod_set.target else []), *info.injections]:
         container.set(plugin, variables)
     pod_set.port(port)
 
 
 def rank(info: Info, pod_set: PodSet) -> tuple[Late, str]:
-    """Return the pod's rank, and its source."""
+    """Return the pod's rank, and the source of this value."""
     return Late(lambda: pod_set.rank), f"index of the pod in {info.workload}"
 
 
 def leader(info: Info, port: int | None = None) -> tuple[Late, str]:
-    """Return the host name of rank 0, with a port if one is given, and its source."""
+    """Return the host name of rank 0, with a port if one is given, and the source of this value."""
     address = info.leader if port is None else lambda: f"{text(info.leader())}:{port}"
     return Late(address), f"rank 0 of {info.workload}"
 
 
 def size(info: Info) -> tuple[str, str]:
-    """Return the number of pods, and its source."""
+    """Return the number of pods, and the source of this value."""
     return str(info.size), f"number of pods of {info.workload}"

@@ -1,4 +1,4 @@
-"""JAX, XGBoost and TensorFlow, which only need a count, a rank and an address, and plain training without variables."""
+"""Plugins for JAX, XGBoost and TensorFlow, which need only a count, a rank and an address, and for plain training."""
 
 import json
 from functools import partial
@@ -20,11 +20,11 @@ class PlainML:
     framework = "plain"
 
     def enforce_ml_policy(self, info: Info) -> None:
-        """Do nothing, because plain pods get no variables."""
+        """Do nothing, because plain pods get no environment variables."""
 
 
 class JAX:
-    """Sets the variables of `jax.distributed.initialize()`."""
+    """Plugin that sets the environment variables for `jax.distributed.initialize()`."""
 
     name = "JAX"
     framework = "jax"
@@ -37,7 +37,7 @@ class JAX:
         return reserved(info, self.RESERVED)
 
     def enforce_ml_policy(self, info: Info) -> None:
-        """Set variables for one process in each pod; rank 0 coordinates."""
+        """Set the variables for one process in each pod; the process with rank 0 is the coordinator."""
         for pod_set in info.trainers:
             pod_set.slots = 1
             variables: Variables = {
@@ -49,7 +49,7 @@ class JAX:
 
 
 class XGBoost:
-    """Sets the variables by which XGBoost's collective finds its tracker, which runs on rank 0."""
+    """Plugin that sets the environment variables by which XGBoost's workers find the tracker, which runs on rank 0."""
 
     name = "XGBoost"
     framework = "xgboost"
@@ -58,7 +58,7 @@ class XGBoost:
     def validate(self, info: Info) -> Findings:
         """Reject reserved variables.
 
-        For a TrainJob, each variable gets an error with the message that its clients expect.
+        For a TrainJob, each reserved variable gets an error with the message that Kubeflow's clients expect.
         """
         if info.framework != self.framework:
             return Findings()
@@ -72,7 +72,7 @@ class XGBoost:
         return Findings(errors)
 
     def enforce_ml_policy(self, info: Info) -> None:
-        """Set variables for one worker per GPU, otherwise one per pod."""
+        """Set the variables for one worker per GPU or, without GPUs, per pod."""
         for pod_set in info.trainers:
             gpus = pod_set.accelerators.number
             pod_set.slots = gpus or 1
@@ -88,7 +88,7 @@ class XGBoost:
 
 
 class TensorFlowRuntime:
-    """Sets TF_CONFIG for MultiWorkerMirroredStrategy: all pods are workers, and worker 0 is the chief.
+    """Plugin that sets TF_CONFIG for MultiWorkerMirroredStrategy: all pods are workers, and worker 0 is the chief.
 
     If a pod's index is known only inside the pod, TF_CONFIG contains `$(TF_TASK_INDEX)`, which Kubernetes expands.
     """

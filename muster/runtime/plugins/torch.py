@@ -1,11 +1,11 @@
-"""Torch: sets the variables that torchrun reads, so that `torchrun train.py` needs no arguments.
+"""Plugin for Torch, which sets torchrun's variables, so that `torchrun train.py` needs no arguments.
 
 A run has one of three forms. The default form has a fixed number of pods. The elastic form (`minNodes:maxNodes`) uses
 the rendezvous c10d. The form `python` is for containers that run their script without torchrun.
 
-TorchTune runs as `tune run` with the recipe and the configuration for the model, nodes and devices. The model is part
-of the runtime's name (`torchtune-llama3.2-1b`), on which clients rely. The numbers of nodes and processes come from the
-plan, so validation and result cannot disagree.
+TorchTune runs as `tune run` with the recipe and the configuration for the model, nodes and devices. The model is a part
+of the runtime's name (`torchtune-llama3.2-1b`), as Kubeflow's clients expect. The numbers of nodes and processes come
+from the plan, so validation and command cannot contradict each other.
 """
 
 from collections.abc import Iterator
@@ -103,7 +103,7 @@ def _variables(info: Info, pod_set: PodSet, number: tuple[str, str]) -> Variable
 
 
 def _elastic(info: Info, number: tuple[str, str]) -> Variables:
-    """Return the variables of elastic pods, whose ranks are assigned at each rendezvous."""
+    """Return the variables of elastic pods, which get their ranks at each rendezvous."""
     count, source = nodes(info)
     return {
         "PET_NNODES": (count, source),
@@ -127,7 +127,7 @@ def _python(info: Info, pod_set: PodSet) -> Variables:
 
 
 def processes(info: Info, pod_set: PodSet) -> tuple[str, str]:
-    """Return PET_NPROC_PER_NODE, and its source."""
+    """Return PET_NPROC_PER_NODE, and the source of this value."""
     setting = info.setting(NPROC_PER_NODE) or Setting("auto", "", "default (auto)")
     wanted, source = setting.text, setting.source
     if is_plain(info):
@@ -161,7 +161,7 @@ def form(info: Info) -> None:
 
 
 def nodes(info: Info) -> tuple[str, str]:
-    """Return `minNodes:maxNodes`, and its source; empty if the world has a fixed size."""
+    """Return `minNodes:maxNodes`, and the source of this value; empty if the world has a fixed size."""
     setting = info.setting(ELASTIC)
     if setting is None:
         return "", ""
@@ -175,7 +175,7 @@ def nodes(info: Info) -> tuple[str, str]:
 
 
 def restarts(info: Info) -> tuple[str, str]:
-    """Return the number of times that the workers of an elastic run may start again, and its source."""
+    """Return the number of times that the workers of an elastic run may be restarted, and the source of this value."""
     setting = info.setting(MAX_RESTARTS)
     if setting is None:
         return "3", "default"
@@ -216,7 +216,7 @@ def _is_torchtune(info: Info) -> bool:
 
 
 def _model_of(runtime: str) -> str:
-    """Return `llama3_2/1B` for `torchtune-llama3.2-1b`; empty for names in another form."""
+    """Return the model of a runtime name: `llama3_2/1B` for `torchtune-llama3.2-1b`; empty for other forms of names."""
     parts = runtime.split("-")
     return f"{parts[1].replace('.', '_')}/{parts[2].upper()}" if len(parts) == _NAME_PARTS else ""
 
@@ -232,7 +232,7 @@ def _recipe_of(tuning: _Tuning) -> tuple[str, str]:
 
 
 def _tune_command(info: Info, pod_set: PodSet) -> list[str | Late]:
-    """Return the complete command, after which the user's arguments follow."""
+    """Return the complete TorchTune command, which the user's arguments follow."""
     tuning = _tuning(info, pod_set)
     recipe, suffix = _recipe_of(tuning)
     rendezvous = [Late(lambda: f"--rdzv_endpoint={text(info.leader())}:{PORT}")] if tuning.spread else []
@@ -291,7 +291,7 @@ def _arguments(info: Info) -> list[str]:
 
 
 def _overrides(info: Info, pod_set: PodSet) -> list[str]:
-    """Return the paths of model and output, which the runtime's own command sets."""
+    """Return the arguments for the paths of model and output, which the runtime's own command contains."""
     jobs = info.runtime.spec.template.spec.replicated_jobs if info.runtime else []
     templates = [pod_template({"template": job.template}) for job in jobs if job.name == pod_set.name]
     containers = [each for template in templates for each in (template.get("spec") or {}).get("containers") or []]

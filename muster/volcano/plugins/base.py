@@ -16,7 +16,7 @@ Flags = Mapping[str, Default]
 
 
 class Parsed(NamedTuple):
-    """Flags with defaults filled in, and the ignored flags: unknown ones, and those with an invalid value."""
+    """Values of a plugin's flags, with defaults, and the ignored flags, which are unknown or have an invalid value."""
 
     values: dict[str, Any]
     unknown: list[str]
@@ -24,7 +24,7 @@ class Parsed(NamedTuple):
 
 
 def parse_flags(arguments: Sequence[str], defaults: Flags) -> Parsed:
-    """Return the flags in `arguments`.
+    """Parse the flags in `arguments`.
 
     An unknown flag is ignored, together with its value. A flag with an invalid value keeps its default.
     """
@@ -55,7 +55,7 @@ _HIGHEST_PORT = 65535
 
 
 def _value(text: str, default: Default) -> Default | None:
-    """Return the value converted to the type of the flag's default; None if it is invalid.
+    """Return the value, converted to the type of the flag's default; None for an invalid value.
 
     A flag with a number is a port or a number of seconds.
     """
@@ -68,7 +68,7 @@ def _value(text: str, default: Default) -> Default | None:
 
 
 def flag_warnings(plugin: str, arguments: Sequence[str], defaults: Flags) -> list[str]:
-    """Return a sentence for each ignored flag of a plugin, with the plugin's flags."""
+    """Return a sentence for each ignored flag of a plugin, which lists the plugin's flags."""
     parsed = parse_flags(arguments, defaults)
     known = f"its flags are {', '.join(defaults)}" if defaults else "it has no flags"
     return [
@@ -85,7 +85,7 @@ def _shown(default: Default) -> str:
 
 
 class PluginError(ValueError):
-    """Raised for a Job with a plugin that is missing or cannot work; the message is for the user."""
+    """Raised if a Job's plugin is missing or cannot work; the message is for the user."""
 
 
 class SSHKeyFiles(Protocol):
@@ -116,11 +116,11 @@ class Owned(NamedTuple):
     resource: Resource[Any]
     manifest: Manifest
     made_once: Callable[[], Mapping[str, str]] | None = None
-    """Function that returns additional entries of `data` (base64), e.g. a token. The function is called once, when the
-    object is created, and the entries never change."""
+    """Function that returns additional entries of `data` (in base64), such as a token. The function is called once,
+    when the object is created, and the entries never change."""
     keys: Callable[[KeyMaker], Mapping[str, str]] | None = None
-    """Function that returns entries with ssh keys, called when the object is created. Raises PluginError if the user's
-    own keys are unreadable."""
+    """Function that returns entries with ssh keys, which is called when the object is created. Raises PluginError if
+    the user's own keys are unreadable."""
 
 
 class JobPlugin:
@@ -132,8 +132,7 @@ class JobPlugin:
     """
 
     name: ClassVar[str]
-    """The plugin's name in `spec.plugins`; a plugin of another package needs none, because its entry point has a
-    name."""
+    """The plugin's name in `spec.plugins`. Another package's plugin needs no name, because its entry point has one."""
     flags: ClassVar[Flags] = {}
     """The plugin's flags and their defaults."""
     requires: ClassVar[Sequence[str]] = ()
@@ -146,26 +145,26 @@ class JobPlugin:
         """Values of the flags in the Job."""
 
     def world(self, tasks: Collection[str]) -> Collection[str]:
-        """Return the tasks whose pods receive their number or names, which must not change while the pods run."""
+        """Return the tasks whose pod number or pod names the plugin passes to pods; neither may change meanwhile."""
         return ()
 
     def check(self, job: Job) -> Iterable[FieldError]:
-        """Return the errors of a new Job with tasks, for which admission refuses the Job."""
+        """Return the errors in a new Job that has tasks, for which admission rejects the Job."""
         return ()
 
     def warn(self, job: Job) -> Iterable[str]:
-        """Return warnings about fields of a new Job that the plugin interprets differently, each with its path."""
+        """Return warnings, each with a path, about fields of a new Job that the plugin interprets in an unusual way."""
         return ()
 
     def ports(self, job: Job, task: TaskSpec) -> Mapping[str, int]:
         """Return the ports that `shape` opens in the task's pods, by name.
 
-        If pods use the node's own network, the planner counts these ports as used before the pods exist.
+        For pods on the node's own network, the planner counts these ports as used before the pods exist.
         """
         return {}
 
     def env(self, job: Job, slot: PodSlot) -> Sequence[Manifest]:
-        """Return variables for the containers of the slot's pod; a container's own variable of the same name stays."""
+        """Return variables for the containers of the slot's pod; a container's own variable of that name stays."""
         return ()
 
     def objects(self, job: Job) -> Sequence[Owned]:
@@ -177,7 +176,7 @@ class JobPlugin:
 
 
 def unfit_for_a_service(job: Job, plugin: str) -> Iterator[FieldError]:
-    """Yield an error, for `check`, if the Job's name is not valid for a Service.
+    """Yield an error for `check` if the Job's name is not valid as the name of a Service.
 
     Names of Services have stricter rules (RFC 1035) than names of pods in all but the newest Kubernetes.
     """
@@ -191,7 +190,7 @@ def unfit_for_a_service(job: Job, plugin: str) -> Iterator[FieldError]:
 
 
 def missing_task(job: Job, plugin: str, flag: str, task: str) -> Iterator[FieldError]:
-    """Yield an error, for `check`, if the Job has no task with the name that `flag` of the plugin gives."""
+    """Yield an error for `check` if the Job has no task with the name in the plugin's flag `flag`."""
     there = [each.name for each in job.spec.tasks]
     if task not in there:
         message = (

@@ -13,12 +13,12 @@ from muster.volcano.tasks import PodSlot, task_hosts
 
 
 class Env(JobPlugin):
-    """Sets VC_TASK_INDEX, and VK_TASK_INDEX for older programs; takes no flags."""
+    """Plugin that sets VC_TASK_INDEX, and VK_TASK_INDEX for older programs; it has no flags."""
 
     name = "env"
 
     def env(self, job: Job, slot: PodSlot) -> Sequence[Manifest]:
-        """Return the variables with the index."""
+        """Return the environment variables that contain the pod's index."""
         return variables({"VK_TASK_INDEX": str(slot.index), "VC_TASK_INDEX": str(slot.index)})
 
 
@@ -27,7 +27,7 @@ WAIT_NAME = "wait-for-master"
 
 
 class PyTorch(JobPlugin):
-    """Plugin for PyTorch with the flags master, worker (task names), port (23456), and wait-master-*.
+    """Plugin for PyTorch with the flags master and worker (task names), port (23456), and wait-master-*.
 
     The flags wait-master-* are for an init container that waits for the master. Plugin svc provides the host names. A
     Job without a master task is not changed.
@@ -46,11 +46,11 @@ class PyTorch(JobPlugin):
     env_in_init_containers = False
 
     def world(self, tasks: Collection[str]) -> Collection[str]:
-        """Return the master and worker tasks, if there is a master."""
+        """Return the master and worker tasks; empty for a Job without a master."""
         return (self.values["master"], self.values["worker"]) if self.values["master"] in tasks else ()
 
     def check(self, job: Job) -> Iterator[FieldError]:
-        """Yield an error for a missing master task that the flag names, and for several masters (each with rank 0)."""
+        """Yield an error if the task in the flag `master` is missing, or has several pods (all would have rank 0)."""
         named = self.values["master"]
         if named != self.flags["master"]:
             yield from missing_task(job, self.name, "master", named)
@@ -60,11 +60,11 @@ class PyTorch(JobPlugin):
                 yield FieldError(f"spec.tasks[{number}].replicas", message, task.replicas)
 
     def ports(self, job: Job, task: TaskSpec) -> Mapping[str, int]:
-        """Return the master's port, in the pods of every task."""
+        """Return the master's port, which the pods of every task open."""
         return {PYTORCH_PORT: self.values["port"]} if self._master(job) else {}
 
     def env(self, job: Job, slot: PodSlot) -> Sequence[Manifest]:
-        """Return address and rank: masters have rank 0, workers follow, and a pod of another task gets no variables."""
+        """Return address and rank as variables: masters have rank 0, workers follow, pods of other tasks get none."""
         master = self._master(job)
         if master is None:
             return ()
@@ -81,7 +81,7 @@ class PyTorch(JobPlugin):
         return variables(found)
 
     def shape(self, job: Job, slot: PodSlot, manifest: Manifest) -> None:
-        """Open the port, and add the wait to workers if the flags request it."""
+        """Open the port, and add the init container that waits for the master to workers if the flags request it."""
         for name, port in self.ports(job, slot.task).items():
             open_port(manifest, name, port)
         master = self._master(job)
@@ -117,7 +117,7 @@ ROLES = ("ps", "worker", "chief", "evaluator")
 
 
 class TensorFlowJobPlugin(JobPlugin):
-    """Plugin for TensorFlow with the flags ps, worker, chief, evaluator (task names) and port (2222).
+    """Plugin for TensorFlow with the flags ps, worker, chief and evaluator (task names), and port (2222).
 
     Plugin svc provides the host names.
     """
@@ -132,20 +132,20 @@ class TensorFlowJobPlugin(JobPlugin):
         self._cluster = ""
 
     def world(self, tasks: Collection[str]) -> Collection[str]:
-        """Return the tasks with a role."""
+        """Return the tasks that have a role in the TensorFlow cluster."""
         return self._roles().keys()
 
     def env(self, job: Job, slot: PodSlot) -> Sequence[Manifest]:
-        """Return the variable TF_CONFIG; no variable for a Job with a single pod, which is not a cluster.
+        """Return the variable TF_CONFIG; a Job with a single pod is not a cluster and gets no variable.
 
-        Raises PluginError if the variable is too long to start a program.
+        Raises PluginError if a program cannot be started because the variable is too long.
         """
         if len(job.spec.tasks) == 1 and job.spec.tasks[0].replicas == 1:
             return ()
         return variables({TF_CONFIG: self._fitting(job, slot.task.name, slot.index)})
 
     def objects(self, job: Job) -> Sequence[Owned]:
-        """Return no objects; raise PluginError if the variable is too long to start a program."""
+        """Return no objects; raise PluginError if a program cannot be started because TF_CONFIG is too long."""
         self._fitting(job, "worker", max((task.replicas for task in job.spec.tasks), default=0))
         return ()
 
@@ -159,13 +159,13 @@ class TensorFlowJobPlugin(JobPlugin):
         return text
 
     def _config(self, job: Job, task: str, index: int) -> str:
-        """Return TF_CONFIG of one pod. The type of a task without a role is the task's name."""
+        """Return the value of TF_CONFIG for one pod. The type of a task without a role is the task's name."""
         self._cluster = self._cluster or self._addresses(job)
         role = self._roles().get(task, task)
         return f'{{"cluster":{self._cluster},"task":{_json({"type": role, "index": index})}}}'
 
     def _addresses(self, job: Job) -> str:
-        """Return the part of TF_CONFIG that all pods share: JSON with the addresses of each role."""
+        """Return the part of TF_CONFIG that is equal for all pods: JSON with the addresses of each role."""
         roles = self._roles()
         found = {
             roles[task.name]: [f"{host}:{self.values['port']}" for host in task_hosts(job, task)]
@@ -189,9 +189,9 @@ HOSTFILE = "MPI_HOSTFILE"
 
 
 class MPIJobPlugin(JobPlugin):
-    """Plugin for MPI with the flags master, worker (task names) and port (22).
+    """Plugin for MPI with the flags master and worker (task names), and port (22).
 
-    Plugin svc provides the host names, and plugin ssh the keys.
+    Plugin svc provides the host names, and plugin ssh provides the ssh keys.
     """
 
     name = "mpi"
@@ -207,19 +207,19 @@ class MPIJobPlugin(JobPlugin):
         return self.values["master"], self.values["worker"]
 
     def check(self, job: Job) -> Iterable[FieldError]:
-        """Reject a Job without a master."""
+        """Reject a Job without a master task."""
         return missing_task(job, self.name, "master", self.values["master"])
 
     def ports(self, job: Job, task: TaskSpec) -> Mapping[str, int]:
-        """Return the port, in the pods of every task."""
+        """Return the ssh port, which the pods of every task open."""
         return {MPI_PORT: self.values["port"]}
 
     def env(self, job: Job, slot: PodSlot) -> Sequence[Manifest]:
         """Return, for the master's pods, a variable with the names of the workers, separated by commas.
 
-        Return no variable if there are no workers.
+        A Job without workers gets no variable.
 
-        A list that is too long for a variable is only in the file of plugin svc, for `mpiexec --hostfile`.
+        If the list is too long for a variable, it is only in the file of plugin svc, for `mpiexec --hostfile`.
         """
         hosts = self._workers(job) if slot.task.name == self.values["master"] else ""
         if not hosts:
@@ -227,14 +227,14 @@ class MPIJobPlugin(JobPlugin):
         return variables({HOST: hosts} if fits_env(HOST, hosts) else {HOSTFILE: hosts_file(self.values["worker"])})
 
     def objects(self, job: Job) -> Sequence[Owned]:
-        """Return no objects; raise PluginError for a Job without a master."""
+        """Return no objects; raise PluginError for a Job without a master task."""
         master = self.values["master"]
         if master not in {task.name for task in job.spec.tasks}:
             raise PluginError(f"spec.plugins[mpi]: no task is named {master!r}; name the master's task with --master")
         return ()
 
     def shape(self, job: Job, slot: PodSlot, manifest: Manifest) -> None:
-        """Open the port in the pods of every task."""
+        """Open the ssh port in the pods of every task."""
         for name, port in self.ports(job, slot.task).items():
             open_port(manifest, name, port, init=True)
 
@@ -255,7 +255,7 @@ class HCCLRank(JobPlugin):
     flags: ClassVar[Flags] = {"master": "master", "worker": "worker"}
 
     def shape(self, job: Job, slot: PodSlot, manifest: Manifest) -> None:
-        """Annotate the pod with its rank unless the template does; a container's variable RANK takes precedence."""
+        """Annotate the pod with its rank unless the template sets one; a container's RANK takes precedence."""
         variables = [each for container in containers(manifest, init=False) for each in container.get("env") or []]
         named = (each["value"] for each in variables if each.get("name") == "RANK" and each.get("value"))
         if value := next(named, "") or self._rank(job, slot):

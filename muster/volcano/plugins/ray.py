@@ -13,11 +13,11 @@ from muster.volcano.plugins.base import Flags, JobPlugin, Owned, PluginError, mi
 from muster.volcano.tasks import PodSlot, task_hosts
 
 _HEAD_SERVICE = "-head-svc"
-"""Suffix of the name of the head's Service."""
+"""Suffix of the name of the Service for the head."""
 
 
 def _starts_ray(container: Manifest) -> bool:
-    """Return True if the user's own command starts ray and does not end before ray."""
+    """Return True if the user's own command starts ray and ends no earlier than ray."""
     command = " ".join(map(str, [*(container.get("command") or []), *(container.get("args") or [])]))
     return "ray start" in command and "--block" in command
 
@@ -38,7 +38,7 @@ class Ray(JobPlugin):
     requires = ("svc",)
 
     def check(self, job: Job) -> Iterator[FieldError]:
-        """Yield an error for a Job without a head, and for a name that is too long for the head's Service."""
+        """Yield an error for a Job without a head task, and for a Job name that is too long for the head's Service."""
         yield from missing_task(job, self.name, "head", self.values["head"])
         name, longest = job.metadata.name, MAX_LABEL - len(_HEAD_SERVICE)
         if len(name) > longest:
@@ -49,11 +49,11 @@ class Ray(JobPlugin):
             yield FieldError("metadata.name", message, name)
 
     def ports(self, job: Job, task: TaskSpec) -> Mapping[str, int]:
-        """Return the ports of the head, in its pods only."""
+        """Return the ports of the head, which only the head's pods open."""
         return self._head_ports() if task.name == self.values["head"] else {}
 
     def objects(self, job: Job) -> Sequence[Owned]:
-        """Return the Service of the head."""
+        """Return the Service for the head."""
         selector = {
             names.JOB_NAME: job.metadata.name,
             names.JOB_NAMESPACE: job.metadata.namespace,
@@ -67,7 +67,7 @@ class Ray(JobPlugin):
         return [Owned(SERVICES, {"metadata": metadata, "spec": {"selector": selector, "ports": ports}})]
 
     def shape(self, job: Job, slot: PodSlot, manifest: Manifest) -> None:
-        """Open the head's ports, and replace the commands of the head's and the workers' container.
+        """Open the head's ports, and set the commands of the head's and the workers' containers.
 
         A command that starts ray itself is not replaced.
         """
@@ -84,7 +84,7 @@ class Ray(JobPlugin):
                 container.pop("args", None)
 
     def warn(self, job: Job) -> Iterator[str]:
-        """Yield a warning for each replaced command, which has no effect in Volcano either."""
+        """Yield a warning for each command that the plugin replaces, as in Volcano."""
         for number, task in enumerate(job.spec.tasks):
             given = containers({"spec": task.template.get("spec") or {}}, init=False)
             for place, container in enumerate(given):

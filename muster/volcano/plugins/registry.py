@@ -1,6 +1,7 @@
 """The job plugins in execution order: built-in plugins, then plugins of other packages by name.
 
-A package names its plugin in its metadata. Muster finds the plugin if the package is installed (docs/jobs.md):
+Another package names its plugin in its metadata, so that Muster finds the plugin once the package is installed
+(docs/jobs.md):
 
     [project.entry-points."muster.controller.plugins"]
     scratch = "my_package:Scratch"
@@ -33,18 +34,18 @@ class ThirdParty:
 
     @property
     def flags(self) -> Flags:
-        """The plugin's flags; empty if it has no flags or cannot be imported."""
+        """The plugin's flags; empty for a plugin that has no flags or cannot be imported."""
         found = self._attribute("flags")
         return found if isinstance(found, Mapping) else {}
 
     @property
     def requires(self) -> Sequence[str]:
-        """Other plugins that the plugin needs; empty if it names none or cannot be imported."""
+        """Other plugins that the plugin needs; empty for a plugin that needs none or cannot be imported."""
         found = self._attribute("requires")
         return [str(name) for name in found] if isinstance(found, tuple | list) else ()
 
     def __call__(self, arguments: Sequence[str], /) -> JobPlugin:
-        """Return the plugin; raises PluginError if it cannot be loaded."""
+        """Create the plugin; raises PluginError if it cannot be loaded."""
         return Guarded(self._entry, arguments)
 
     def _attribute(self, attribute: str) -> Any:
@@ -55,7 +56,7 @@ class ThirdParty:
 
 
 class Guarded(JobPlugin):
-    """Wrapper of a plugin of another package, which converts all exceptions to PluginErrors."""
+    """Wrapper of another package's plugin, which converts all exceptions to PluginErrors."""
 
     def __init__(self, entry: EntryPoint, arguments: Sequence[str]) -> None:
         super().__init__(arguments)
@@ -66,8 +67,7 @@ class Guarded(JobPlugin):
     def check(self, job: Job) -> Sequence[FieldError]:
         """Call the plugin's `check`.
 
-        If the plugin's `check` raises an exception, the Job is rejected, because the error would not be reported
-        elsewhere.
+        An exception in `check` rejects the Job, because the error would not be reported elsewhere.
         """
         try:
             return self._do("check failed", lambda: list(self._method("check")(job)))
@@ -130,13 +130,13 @@ BUILT_IN: Mapping[str, type[JobPlugin]] = {
 
 @cache
 def known() -> Mapping[str, type[JobPlugin] | ThirdParty]:
-    """Return every installed plugin by name, in order; other packages cannot replace built-in ones."""
+    """Return every installed plugin by name, in order; other packages cannot replace built-in plugins."""
     entries = {entry.name: entry for entry in entry_points(group=ENTRY_POINTS)}
     return {**BUILT_IN, **{name: ThirdParty(entries[name]) for name in sorted(entries.keys() - BUILT_IN.keys())}}
 
 
 def plugins_for(wanted: Mapping[str, Sequence[str]]) -> list[JobPlugin]:
-    """Return the Job's plugins in order. Raises PluginError with the names of all missing plugins."""
+    """Return the Job's plugins in order. Raises PluginError with the names of all plugins that are not installed."""
     found = known()
     missing = [name for name in wanted if name not in found]
     if missing:
@@ -145,7 +145,7 @@ def plugins_for(wanted: Mapping[str, Sequence[str]]) -> list[JobPlugin]:
 
 
 def world(wanted: Mapping[str, Sequence[str]], tasks: Collection[str]) -> set[str]:
-    """Return the tasks whose pods receive their number or names from a plugin."""
+    """Return the tasks whose number of pods or pod names a plugin passes to pods."""
     found = set[str]()
     for plugin in _possible(wanted):
         with suppress(PluginError):
@@ -154,7 +154,7 @@ def world(wanted: Mapping[str, Sequence[str]], tasks: Collection[str]) -> set[st
 
 
 def required(wanted: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return the plugins that these plugins need but that are not among them."""
+    """Return the plugins that these plugins need and that the Job does not name."""
     needs = [need for name, factory in known().items() if name in wanted for need in factory.requires]
     return [name for name in dict.fromkeys(needs) if name not in wanted]
 
@@ -196,7 +196,7 @@ def ports(job: Job, task: TaskSpec) -> list[int]:
 def _possible(wanted: Mapping[str, Sequence[str]]) -> Iterator[JobPlugin]:
     """Yield a Job's plugins that can be created.
 
-    If a plugin cannot be created, the controller reports this and creates no pods of the Job.
+    For a plugin that cannot be created, the controller reports the reason and creates no pods of the Job.
     """
     for name, factory in known().items():
         if name in wanted:

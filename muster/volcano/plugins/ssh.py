@@ -1,7 +1,7 @@
 """Plugin `ssh`, by which the pods of a Job can log in to each other.
 
-The Job has one key pair, in a Secret that is mounted as `.ssh`. The Secret exists as long as the Job has pods, also
-during restarts. The keys never change, because running pods have mounted them.
+The Job has one key pair, in a Secret that is mounted as the directory `.ssh`. The Secret exists as long as the Job has
+pods, even during restarts. The keys never change, because running pods have mounted them.
 """
 
 from base64 import b64encode
@@ -72,16 +72,16 @@ class SSH(JobPlugin):
 
 
 def secret_name(job: Job) -> str:
-    """Return the Secret's name, which is also the volume's."""
+    """Return the name of the Secret and of its volume."""
     return f"{job.metadata.name}-ssh"
 
 
 def config(job: Job, port: int) -> str:
     """Return the ssh client's configuration: no questions about unknown hosts, and short names for all pods.
 
-    There is one pattern for each task, so that the size does not grow with the number of pods: a Secret can contain 1
-    MiB. ssh uses the first pattern that matches, so longer, more specific patterns come first. Names with a dot are
-    already complete.
+    The configuration has one pattern for each task, so that its size does not grow with the number of pods. A Secret
+    can contain 1 MiB. ssh uses the first pattern that matches, so longer, more specific patterns come first. Host names
+    with a dot are already complete.
     """
     lines = ["StrictHostKeyChecking no", "UserKnownHostsFile /dev/null"]
     for pattern, host in sorted(_patterns(job), key=lambda pair: len(pair[0]), reverse=True):
@@ -91,7 +91,7 @@ def config(job: Job, port: int) -> str:
 
 
 def _patterns(job: Job) -> Iterator[tuple[str, str]]:
-    """Yield each task's pattern of short names for ssh_config, and the full name, in which %h is the short name."""
+    """Yield each task's pattern of short host names for ssh_config, and the full name; %h in it is the short name."""
     for task in job.spec.tasks:
         hosts = task_hosts(job, task)
         if isinstance(hosts, endpoints.NumberedNames):

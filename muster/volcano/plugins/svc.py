@@ -1,8 +1,9 @@
-"""Plugin `svc`, which gives the pods of a Job host names, and lists of these names.
+"""Plugin `svc`, which gives host names, and lists of all host names, to the pods of a Job.
 
-A headless Service with the Job's name gives each pod the DNS name `<pod>.<job>`. A ConfigMap lists these names per
-task, mounted at /etc/volcano and as environment variables. A NetworkPolicy keeps pods of other jobs out. A list that is
-too long for a variable (about 1,100 pods), or does not fit into the ConfigMap twice, is only in the files.
+A headless Service with the Job's name gives each pod the DNS name `<pod>.<job>`. A ConfigMap lists the host names of
+each task; pods get the lists as files in /etc/volcano and as environment variables. A NetworkPolicy blocks traffic from
+pods of other jobs. A list that is too long for a variable (about 1,100 pods), or too long for the ConfigMap twice, is
+only in the files.
 """
 
 from collections.abc import Iterable, Sequence
@@ -78,7 +79,7 @@ class Svc(JobPlugin):
         return result if self.values["disable-network-policy"] else [*result, Owned(core.NETWORK_POLICIES, policy)]
 
     def shape(self, job: Job, slot: PodSlot, manifest: Manifest) -> None:
-        """Set host name and subdomain, and mount the ConfigMap."""
+        """Set the pod's host name and subdomain, and mount the ConfigMap."""
         spec = manifest["spec"]
         spec["hostname"] = spec.get("hostname") or slot.name
         spec["subdomain"] = spec.get("subdomain") or job.metadata.name
@@ -96,12 +97,12 @@ class Svc(JobPlugin):
 
 
 def config_map_name(job: Job) -> str:
-    """Return the ConfigMap's name, which is also the volume's."""
+    """Return the name of the ConfigMap and of its volume."""
     return f"{job.metadata.name}-svc"
 
 
 def hosts_file(task: str) -> str:
-    """Return the path, in the containers, of the file with the hosts of a task, one host per line."""
+    """Return the path of the file that lists a task's hosts in the containers, one host per line."""
     return f"{MOUNT_PATH}/{_file(task)}"
 
 
@@ -123,7 +124,7 @@ def hosts_data(job: Job) -> dict[str, str]:
 def _file_bytes(job: Job, task: TaskSpec) -> int:
     """Return the size of the task's hosts file and count, computed without creating the file.
 
-    The file might be huge, because the number of pods has not been checked yet.
+    The hosts file might be huge, because the number of pods has not been checked yet.
     """
     hosts = task_hosts(job, task)
     if isinstance(hosts, endpoints.NumberedNames):

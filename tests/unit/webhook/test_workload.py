@@ -109,14 +109,14 @@ SHAPES: dict[str, tuple[JSON, str, str]] = {
             "leaderWorkerTemplate": {"size": 4, "workerTemplate": template()},
         }), "leaderworkerset.sigs.k8s.io/exclusive-topology", "rack"),
         "metadata.annotations[leaderworkerset.sigs.k8s.io/exclusive-topology]",
-        "muster.dev/topology-required: rack keeps each group in one domain",
+        "to keep each group in one domain, set muster.dev/topology-required: rack",
     ),
     "a JobSet that is exclusive": (
         with_annotation(made("jobset.x-k8s.io/v1alpha2", "JobSet", {"replicatedJobs": [
             {"name": "a", "template": {"spec": job_spec(template())}},
         ]}), JOBSET_EXCLUSIVE, "rack"),
         f"metadata.annotations[{JOBSET_EXCLUSIVE}]",
-        "must be left out for muster.dev/framework: JobSet creates the other pods of a Job only when",
+        "must be left out for gangs (muster.dev/framework): JobSet creates a Job's other pods only when",
     ),
     "an exclusive part of a JobSet": (
         made("jobset.x-k8s.io/v1alpha2", "JobSet", {"replicatedJobs": [
@@ -183,7 +183,7 @@ def test_exclusive_topologies_of_single_pods() -> None:
     assert errors(one) == {}
     [(path, message)] = errors(with_annotation(one, "muster.dev/min-member", "2")).items()
     assert path == f"metadata.annotations[{JOBSET_EXCLUSIVE}]"
-    assert "must be left out for muster.dev/min-member: " in message
+    assert "must be left out for gangs (muster.dev/min-member): " in message
     by_selector = with_annotation(
         with_annotation(jobset(template()), JOBSET_EXCLUSIVE, "rack"), "alpha.jobset.sigs.k8s.io/node-selector", "true"
     )
