@@ -1,6 +1,6 @@
-"""Observations of objects that reflectors report: their kinds, their processing, and their queue.
+"""Observations of objects that reflectors report: the observed kinds, the processing of observations, and their queue.
 
-An observation contains its time, because the queue may be long.
+An observation contains its own time, because it may wait long in the queue.
 """
 
 import time
@@ -28,16 +28,17 @@ from muster.kube.reflector import Reflector
 log = structlog.get_logger(__name__)
 
 KINDS: Final[tuple[Resource[Any], ...]] = (RECORDED_JOBS, POD_GROUPS, PLACEMENTS, RECORDED_PODS)
-"""Recorded kinds, in the order in which complete lists are processed: kinds to which others refer are first."""
+"""Recorded kinds, in the order in which complete lists are processed: a kind precedes the kinds that refer to it."""
 
 
 WAIT_S: Final = 10.0
-"""Maximum time to wait for the list of nodes. The recorder also works without the list, which only limits charges: the
-role in earlier charts has no right to list nodes."""
+"""Maximum time in seconds to wait for the list of nodes. The recorder also works without this list, which only limits
+the charged amounts, because the role in earlier charts does not allow to list nodes.
+"""
 
 
 class Observation(NamedTuple):
-    """One observed object (`new`), or a deletion by UID (`new` is then the last state, if known)."""
+    """One observed object (`new`), or the deletion of an object (`new` is then the object's last state, if known)."""
 
     kind: str
     uid: str
@@ -112,12 +113,12 @@ class ObservationFeed:
             each.stop()
 
     def not_ready(self) -> str | None:
-        """Return the reason why some kinds cannot be read yet; None if all recorded kinds are read."""
+        """Return the reason why some recorded kinds cannot be read yet; None if all recorded kinds are read."""
         return not_ready(self.reflectors)
 
     @property
     def synced(self) -> bool:
-        """True once all lists are queued, and the nodes have been read or the wait for them has timed out."""
+        """True once all lists are queued, and the list of nodes is complete or no longer waited for."""
         nodes = self.nodes.reflector.synced or self._monotonic_s() - self._began_s >= WAIT_S
         return nodes and all(each.synced for each in self.reflectors.values())
 
@@ -128,7 +129,7 @@ class ObservationFeed:
 
     @property
     def versions(self) -> dict[str, str]:
-        """Resource version of each kind up to which all its changes have been put into the queue."""
+        """Maps a kind to the resource version up to which all changes of this kind have been put into the queue."""
         return {name: each.version for name, each in self.reflectors.items()}
 
     def _handler(self, kind: str, reflector: Reflector[Any]) -> Callable[[Any, Any], None]:
@@ -143,9 +144,9 @@ class ObservationFeed:
 
 
 def _identity(kind: Resource[Any]) -> Callable[[Any], Any]:
-    """Return a function that removes all but the identity of an object.
+    """Return a function that removes all fields of an object except its identity.
 
-    The cache stores nothing else, because the entries contain the other fields.
+    The cache stores only identities, because the entries contain the other fields.
     """
 
     def keep(obj: Any) -> Any:

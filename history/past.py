@@ -1,7 +1,7 @@
 """Recovery of the events that happened while no recorder was running.
 
-API servers keep changes for a few minutes. Earlier changes are derived from objects that have not ended in the store
-but no longer exist in the cluster.
+API servers keep changes for a few minutes. Earlier changes are derived from objects that have not ended according to
+the store but no longer exist in the cluster.
 """
 
 from collections import defaultdict
@@ -26,7 +26,7 @@ from muster.kube.errors import APIError, Gone
 log = structlog.get_logger(__name__)
 
 _WATCH_S: Final = 1
-"""Timeout in seconds of a watch that reads past changes, which arrive at once."""
+"""Timeout in seconds of a watch that reads past changes; these changes arrive at once."""
 _ROUNDS: Final = 20
 
 
@@ -35,7 +35,7 @@ class Past(NamedTuple):
 
     observations: list[Observation]
     forgotten: tuple[str, ...]
-    """Kinds whose changes since the last run are no longer available from the API server."""
+    """Kinds for which the API server no longer has all changes since the previous recorder stopped."""
 
 
 class _WatchedChange(NamedTuple):
@@ -48,7 +48,7 @@ class _WatchedChange(NamedTuple):
 
 
 def past(client: Client, positions: Mapping[str, str], until: Mapping[str, str], since: int, now: int) -> Past:
-    """Read all changes between these resource versions, which API servers keep for a few minutes.
+    """Read all changes between two resource versions of each kind; API servers keep changes for a few minutes.
 
     The changes happened between the times `since` and `now`.
     """
@@ -67,10 +67,10 @@ def past(client: Client, positions: Mapping[str, str], until: Mapping[str, str],
 
 
 def moments(events: Sequence[_WatchedChange], since: int, now: int) -> list[ObservationTime]:
-    """Return the time of each event, as precisely as the order of events allows.
+    """Return the time of each change, as precisely as the order of changes allows.
 
-    An event cannot be older than any time that it or an earlier event contains. An event cannot be newer than an object
-    that was created after it. Times that tenants may write are ignored.
+    A change cannot be older than any time that its object, or the object of an earlier change, contains. A change
+    cannot be newer than an object that was created after the change. Times that tenants are able to write are ignored.
     """
     least, lower = since, list[int]()
     for event in events:
@@ -89,7 +89,7 @@ def moments(events: Sequence[_WatchedChange], since: int, now: int) -> list[Obse
 
 
 def _between(client: Client, kind: Resource[Any], version: str, until: str) -> list[_WatchedChange] | None:
-    """Return the changes of one kind between two versions; None if the API server no longer has them."""
+    """Return the changes of one kind between two resource versions; None if the API server no longer has them."""
     if not version:
         return None
     found: list[_WatchedChange] = []
@@ -116,7 +116,10 @@ def _between(client: Client, kind: Resource[Any], version: str, until: str) -> l
 
 
 class KnownObjects(NamedTuple):
-    """UIDs of the objects that have not ended according to the store. The UID of a Job is paired with its namespace."""
+    """UIDs of the objects that have not ended according to the store.
+
+    The UID of a Job is paired with the Job's namespace.
+    """
 
     pods: set[str]
     groups: set[str]
@@ -124,14 +127,14 @@ class KnownObjects(NamedTuple):
 
 
 def known_of(entries: Entries) -> KnownObjects:
-    """Return the gangs and pods that have not ended according to the recorder."""
+    """Return the objects that have not ended according to the recorder's entries."""
     return KnownObjects(
         {key for key, each in entries.holdings.items() if each.node}, set(entries.runs), set(entries.of_owner)
     )
 
 
 def close_unlisted(entries: Entries, known: KnownObjects, listed: Sequence[Observation], since: int, now: int) -> int:
-    """Record the end of objects that no longer exist; return the number of members among them.
+    """Record the end of objects that no longer exist; return the number of members among these objects.
 
     The objects have ended at an unknown time between `since` and `now`.
     """
@@ -151,7 +154,7 @@ def close_unlisted(entries: Entries, known: KnownObjects, listed: Sequence[Obser
 
 
 def gap_text(*, missing: bool) -> str:
-    """Return a text for users about a time without a recorder: which data of this time is missing or inexact."""
+    """Return a text for users about a time without a recorder, on data of this time that is missing or inexact."""
     known = "the events of this time were read later: no event is missing, and times are exact to the second"
     forgotten = (
         "the API server no longer has the changes; pods that started and ended in this time are missing; other ends "

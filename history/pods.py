@@ -1,7 +1,7 @@
-"""Facts from pods: the gang, the held resources with their start, and the end. Pure.
+"""Facts from a pod: its gang, the resources that it holds, and the times of its start and its end. Pure.
 
 The API server writes times in whole seconds. For a change that was observed live, the recorder's clock adds the
-fraction of the second. For an event that was read afterwards, the middle of the second is used.
+fraction of the second. For a change that was read afterwards, the middle of the second is used.
 """
 
 from collections.abc import Iterator
@@ -65,7 +65,7 @@ class RecordedStatus(PodStatus):
 
 
 class RecordedPod(Pod):
-    """A pod with the start and end times of its containers, which only this package needs."""
+    """A pod with the start and end times of its containers; only this package needs these times."""
 
     status: RecordedStatus = field(default_factory=RecordedStatus)
 
@@ -74,19 +74,20 @@ RECORDED_PODS = Resource("", "v1", "pods", "Pod", RecordedPod)
 
 
 class ObservationTime(NamedTuple):
-    """Time of an observation in milliseconds, and its precision."""
+    """Time of an observation in milliseconds, and the precision of this time."""
 
     at: int
     live: bool
-    """True if the change was observed when it happened. The recorder's clock is then more precise than the object's
-    timestamp."""
+    """True if the change was observed when it happened. For such a change, the recorder's clock is more precise than
+    the object's timestamp.
+    """
     within: int = 0
-    """Uncertainty of the time in milliseconds, for events that were read afterwards."""
+    """Uncertainty of the time in milliseconds, for a change that was read afterwards."""
 
     def time_of(self, stamp: str | None) -> int:
-        """Return the exact time of an event from its timestamp in whole seconds.
+        """Return the exact time of a change from its timestamp in whole seconds.
 
-        Without a timestamp, return the time of the observation.
+        If there is no timestamp, return the time of the observation.
         """
         second = readable_time(stamp)
         if second is None:
@@ -108,10 +109,10 @@ class ObservationTime(NamedTuple):
         return (most - least + 1) // 2
 
     def _within_second(self, first: int) -> tuple[int, int]:
-        """Return the earliest and latest possible time in the recorded second.
+        """Return the earliest and the latest possible time within the recorded second.
 
-        If the time of the observation is in another second, both are the end of the recorded second that is nearer to
-        it.
+        If the observation was made outside this second, both times are the boundary of the second that is nearer to the
+        observation.
         """
         least, most = max(first, self.at - self.within), min(first + MS - 1, self.at + self.within)
         if least > most:
@@ -120,7 +121,7 @@ class ObservationTime(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """The end of a pod: its time, reason and text; and the time of its failure, as `failed_at` returns it."""
+    """The end of a pod: the time, the reason and a text, and the time of the pod's failure (`failed_at`)."""
 
     at: int
     reason: MemberEnd
@@ -130,7 +131,7 @@ class Ended(NamedTuple):
 
 
 def belongs(pod: Pod) -> str | None:
-    """Return the name of the PodGroup of a charged pod; None for pods of other schedulers."""
+    """Return the name of the PodGroup of a pod whose usage is charged; None for a pod of another scheduler."""
     return gang_of(pod) or group_name(pod.metadata) if charged_queue(pod) else None
 
 
@@ -140,11 +141,11 @@ def queue_of(pod: Pod) -> str:
 
 
 def amounts_of(pod: Pod, offered: Vector | None = None) -> Vector:
-    """Return the amounts that a pod is charged; with unreadable quantities it only counts as a pod.
+    """Return the amounts charged for a pod; if the pod's quantities are unreadable, it counts only as one pod.
 
-    Each resource counts at most with the amount that the node has `offered` (`charged_amounts`). If a pod names too
-    many resources (admission was bypassed), only the usual ones count. Members of the same shape share the vector: it
-    is stored once, and their times are integrated together.
+    At most the amount of a resource that the node offers (`offered`) is charged (`charged_amounts`). If a pod names too
+    many resources, because admission was bypassed, only the usual resources count. Members with equal requests share
+    the vector, so that it is stored once, and their times are integrated together.
     """
     try:
         asked = {name: amount for name, amount in counted(pod).items() if amount > 0}
@@ -163,7 +164,7 @@ def bound_at(pod: Pod) -> str | None:
 
 
 def ran_from(pod: RecordedPod, moment: ObservationTime) -> int | None:
-    """Return the time at which the first container started; None if no container has started."""
+    """Return the time when the pod's first container started; None if no container has started."""
     known = [text for text in _starts(pod) if readable_time(text) is not None]
     return moment.time_of(min(known, key=_second)) if known else None
 
@@ -189,13 +190,13 @@ def ended(pod: RecordedPod, moment: ObservationTime) -> Ended | None:
 
 
 def gone(pod: RecordedPod, moment: ObservationTime) -> Ended:
-    """Return how a deleted pod has ended, judged by its last observed state."""
+    """Return how a deleted pod has ended, derived from the pod's last observed state."""
     known, last = ended(pod, moment), _last(pod)
     return known or Ended(moment.time_of(last), disrupted(pod) or MemberEnd.DELETED, why(pod), moment.error(last))
 
 
 def _killed(pod: RecordedPod) -> bool:
-    """Return True if the last container ended after the deletion of the pod was requested."""
+    """Return True if the pod's last container ended after the deletion of the pod was requested."""
     began, last = deletion_began(pod.metadata), _last(pod)
     return began is not None and (last is None or _second(last) >= _second(began))
 
@@ -209,7 +210,7 @@ def stamps(pod: Pod) -> Iterator[str | None]:
 
 
 def disrupted(pod: Pod) -> MemberEnd | None:
-    """Return the kind of a pod's disruption: evicted, or lost with its node; None without a disruption."""
+    """Return the kind of a pod's disruption: evicted, or lost with its node; None if the pod was not disrupted."""
     condition = pod.status.condition(DISRUPTION_TARGET)
     if condition is None or condition.status != "True":
         return MemberEnd.EVICTED if pod.status.reason in {"Evicted", "Preempting"} else None
@@ -217,14 +218,14 @@ def disrupted(pod: Pod) -> MemberEnd | None:
 
 
 def _last(pod: RecordedPod) -> str | None:
-    """Return the time when the last container ended; None if not all containers have ended."""
+    """Return the time when the pod's last container ended; None if not all containers have ended."""
     ends = [status.state.terminated for status in pod.status.container_statuses]
     times = [one.finished_at for one in ends if one is not None and readable_time(one.finished_at) is not None]
     return max(filter(None, times), key=_second, default=None) if len(times) == len(ends) else None
 
 
 def why(pod: RecordedPod) -> str:
-    """Return a text about the cause of a failure; empty if the cause is unknown."""
+    """Return a text about the cause of a pod's failure; empty if the cause is unknown."""
     condition = pod.status.condition(DISRUPTION_TARGET)
     if condition is not None and condition.status == "True" and condition.message:
         return "" if condition.message == _GENERIC else condition.message

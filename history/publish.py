@@ -29,9 +29,9 @@ from muster.volcano.queuelimits import limits_of
 log = structlog.get_logger(__name__)
 
 EVERY_S = 10.0
-"""Minimum interval between two writes of the ConfigMap."""
+"""Minimum interval in seconds between two writes of the ConfigMap."""
 SHOWN = 20
-"""Maximum number of queues in a log line."""
+"""Maximum number of queues that a log line names."""
 LEFT_OUT = Gauge(
     "muster_history_queues_left_out",
     "Queues with a budget whose usage is too long to be published: their gangs wait where the budget is enforced",
@@ -41,10 +41,11 @@ _TIMEOUT_S = 5.0
 
 
 class Publisher:
-    """Writer of the ConfigMap, which is written if a holding has begun or ended since the last write.
+    """Writer of the ConfigMap with the usage of queues.
 
-    Readers add the usage of current holdings. The ConfigMap is also written from time to time without a change, because
-    it may have been deleted or overwritten.
+    The ConfigMap is written if a member has got or left a node since the last write. The programs that read the
+    ConfigMap add the usage of members that hold nodes at present. The ConfigMap is also written from time to time
+    without a change, because it may have been deleted or overwritten.
     """
 
     def __init__(self, client: Client, namespace: str, clock_s: Callable[[], float] = time.time) -> None:
@@ -55,19 +56,21 @@ class Publisher:
         self._written: object = None
 
     def published(self) -> PublishedUsage | None:
-        """Return the last published usage of any recorder; None if there is none.
+        """Return the usage that any recorder published last; None if there is none.
 
-        Raise APIError if it cannot be read.
+        Raises APIError if the ConfigMap cannot be read.
         """
         try:
             return read_usage(self._client.get(PUBLISHED, names.USAGE, self._namespace).data or {})
         except NotFound:
             return None
         except Forbidden as error:  # the role of an earlier chart: the recorder runs without budgets
-            log.warning("the role does not permit to read the published usage", configMap=names.USAGE, why=str(error))
+            log.warning("the role does not allow reading the published usage", configMap=names.USAGE, why=str(error))
             return None
         except ValueError as error:
-            log.warning("the published usage is unreadable and not continued", configMap=names.USAGE, why=str(error))
+            log.warning(
+                "the published usage is unreadable, so it is not continued", configMap=names.USAGE, why=str(error)
+            )
             return None
 
     def changed(self, recorder: HistoryRecorder) -> None:
@@ -101,12 +104,15 @@ class Publisher:
 
 
 def held(recorder: HistoryRecorder) -> Iterator[TimeSpan[str]]:
-    """Return the current holdings by queue, copied first, because the recorder changes them in the meantime."""
+    """Return the time spans in which members hold nodes at present, by queue.
+
+    The recorder's entries are copied first, because the recorder may change them meanwhile.
+    """
     return spans_of([*recorder.entries.holdings.values()])
 
 
 class UsageCounters(Collector):
-    """Resource-seconds that each queue has held and used this month; reset to 0 each month."""
+    """Collector of counters: resource-seconds that each queue has held and used this month; reset to 0 each month."""
 
     def __init__(self, recorder: HistoryRecorder, clock_s: Callable[[], float] = time.time) -> None:
         self._recorder = recorder
@@ -152,7 +158,7 @@ class BudgetedQueues:
         self._reflector.stop()
 
     def resources(self) -> Budgeted | None:
-        """Return the resources of each queue's own and its ancestors' budgets; None until all Queues are read."""
+        """Return the resources in the budgets that include each queue, keyed by queue; None until Queues are read."""
         if not self._reflector.synced:
             return None
         with self._lock:  # a Queue that changes meanwhile invalidates the result afterwards
@@ -166,7 +172,7 @@ class BudgetedQueues:
 
 
 def _resources(queues: dict[str, Queue]) -> Budgeted:
-    """Return, by queue, the resources of all budgets that include the queue.
+    """Return a mapping from a queue to the resources of all budgets that include the queue.
 
     Queues whose parents form a cycle count as children of the root.
     """

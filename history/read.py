@@ -1,4 +1,7 @@
-"""Recorded gangs and their events, for callers who may see them. Times are seconds since the epoch."""
+"""Reader of recorded gangs and their events, for users who are allowed to see them.
+
+Times are in seconds since the epoch.
+"""
 
 import re
 from collections import Counter
@@ -28,10 +31,10 @@ class GangHistory(msgspec.Struct, frozen=True, kw_only=True):
     """The recorded past of one gang, over all of its restarts."""
 
     uid: str
-    """UID that distinguishes gangs of the same name."""
+    """Identifier that distinguishes gangs of the same name."""
     namespace: str
     name: str
-    """Name of its workload."""
+    """Name of the gang's workload."""
     kind: str
     queue: str
     user: str
@@ -46,21 +49,21 @@ class GangHistory(msgspec.Struct, frozen=True, kw_only=True):
     """Number of the gang's starts after the first one."""
     evictions: int
     nodes: tuple[str, ...]
-    """Every node that a member has been on, sorted."""
+    """The nodes on which members of the gang have been, sorted by name."""
     gpu_seconds: float
-    """GPU seconds held by its members and spare slots until the recorder's last pass."""
+    """GPU seconds that the gang's members and spare slots held until the recorder's last pass."""
     ran_s: float = 0.0
-    """Seconds for which at least one member had a node, until the recorder's last pass."""
+    """Seconds, until the recorder's last pass, in which at least one member of the gang had a node."""
 
     waited_s: float = 0.0
-    """Seconds from its submission to its end, or to the recorder's last pass, for which no member had a node."""
+    """Seconds, from the gang's submission to its end or the recorder's last pass, in which no member had a node."""
 
     def waited(self) -> str:
-        """Return the time for which no member had a node, as text."""
+        """Return the time in which no member of the gang had a node, as text."""
         return short(self.waited_s)
 
     def ran(self) -> str:
-        """Return the time for which at least one member had a node, as text; empty before the first start."""
+        """Return the time in which at least one member had a node, as text; empty before the gang's first start."""
         return short(self.ran_s) if self.ran_s or self.started is not None else ""
 
 
@@ -71,11 +74,11 @@ class GangEvent(msgspec.Struct, frozen=True, kw_only=True):
     epoch: int
     """Epoch of the gang's placement, counted from 1 in each run; 0 before the first placement."""
     what: str
-    """Kind of the event in one or two words: submitted, waits, planned, started, evicted, ended."""
+    """Kind of the event in one or two words, such as submitted, waits, planned, started, evicted or ended."""
     text: str
     nodes: tuple[str, ...]
     gang: str = ""
-    """UID of the gang: the value of `GangHistory.uid`."""
+    """The gang's identifier, equal to `GangHistory.uid`."""
 
 
 class Outage(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,7 +102,7 @@ def gangs(
     ended: bool | None = None,
     limit: int = 200,
 ) -> list[GangHistory]:
-    """Return visible gangs that existed within [since, until), most recently submitted first."""
+    """Return the gangs that the user may see and that existed within [since, until), last submitted first."""
     table = GANGS.c
     chosen = select(GANGS).order_by(table.submitted.desc(), table.id).limit(max(0, min(limit, _MOST)))
     wanted = (table.queue, queue), (table.user, user), (table.namespace, namespace), (table.name, name)
@@ -162,7 +165,7 @@ def _counts(ids: list[str]) -> Select[Any]:
 
 
 def namespaces(store: HistoryStore, *, limit: int) -> list[str]:
-    """Return all namespaces with gangs, by name; a caller may only see some of them."""
+    """Return all namespaces that have recorded gangs, sorted by name, including those hidden from the user."""
     with store.failing(), store.engine.connect() as connection:
         names = connection.execute(select(GANGS.c.namespace).distinct().order_by(GANGS.c.namespace).limit(limit))
         return [str(name) for name in names.scalars()]
@@ -171,11 +174,10 @@ def namespaces(store: HistoryStore, *, limit: int) -> list[str]:
 def events_of_gang(
     store: HistoryStore, scope: Scope, namespace: str, name: str, *, uid: str | None = None
 ) -> list[GangEvent]:
-    """Return the events of gangs with this workload name, oldest first.
+    """Return the events of gangs whose workload has this name, oldest first.
 
-    With a UID, return only the events of the gang with this UID.
-
-    The result is empty for a namespace that the caller may not see, and for a name that no gang has.
+    If `uid` is given, return only the events of the gang with this identifier. The result is empty for a namespace that
+    is hidden from the user, and for a name that no workload has.
     """
     if not scope.has(namespace):
         return []
@@ -212,8 +214,8 @@ def _same_end(one: GangEvent, later: GangEvent) -> bool:
 def _text(scope: Scope, row: Any, whom: dict[str, str]) -> str:
     """Return the text of an event.
 
-    The text names the workload for which a gang is evicted, if the caller may see that workload. `whom` maps each gang
-    to the last workload for which it is to be evicted, and is updated.
+    If a gang is evicted for a workload that the user may see, the text names this workload. `whom` maps each gang to
+    the last workload for which the gang is to be evicted; this function updates `whom`.
     """
     if row.what == What.MAKES_ROOM:
         where, _, who = row.subject.partition("/")
@@ -224,7 +226,7 @@ def _text(scope: Scope, row: Any, whom: dict[str, str]) -> str:
 
 
 def gaps(store: HistoryStore, since: float | None = None) -> list[Outage]:
-    """Return the periods for which nothing was recorded, oldest first, without names of gangs."""
+    """Return the periods for which nothing was recorded, oldest first; their texts contain no names of gangs."""
     chosen = select(GAPS).order_by(GAPS.c.since)
     chosen = chosen if since is None else chosen.where(GAPS.c.until >= round(since * MS))
     with store.failing(), store.engine.connect() as connection:

@@ -1,7 +1,8 @@
-"""The recorder: one thread that writes rows for observations of objects, in batches of one transaction.
+"""The recorder: a thread that writes rows for observations of objects, each batch in one transaction.
 
-Each transaction includes the progress of reading, so a kill loses nothing. The next recorder reads later changes that
-the API server still has, compares the store with the existing objects, and records the remaining gap (`OutageRow`).
+Each transaction also stores how far the recorder has read, so no change is lost if the process is killed. The next
+recorder reads the later changes that the API server still has, and compares the store with the existing objects. The
+recorder then records the remaining gap (`OutageRow`).
 """
 
 import threading
@@ -33,18 +34,16 @@ from muster.kube.errors import APIError
 log = structlog.get_logger(__name__)
 
 POSITION: Final = "position"
-"""Key of the note with the resource versions up to which everything is in the store."""
+"""Key of the recorder's note with the resource versions up to which all changes are in the store."""
 GATHER_S: Final = 0.05
-"""Observations within this time form one transaction; binding a gang takes less time."""
+"""Time in seconds within which observations form one transaction; a gang's binding takes less time."""
 BEAT_S: Final = 10.0
-"""Interval at which the recorder writes its progress while nothing else is written."""
+"""Interval in seconds at which the recorder writes its progress while nothing else is written."""
 SHORT_MS: Final = 5 * MS
-"""A pause of the recorder up to this long is not recorded as a gap; a restart of the process takes less."""
+"""Longest pause of the recorder, in seconds, that is not recorded as a gap; a restart of the process takes less."""
 _AGAIN_S: Final = 2.0
 MOST_QUEUED: Final = 100_000
-"""Maximum number of waiting observations while the store fails; the next process reads further changes from the API
-server.
-"""
+"""Maximum number of observations that wait while the store fails; then the process ends, and the next one continues."""
 EVENTS_WRITTEN: Final = Counter(
     "muster_history_happenings_total", "Events of gangs that were written to the history, by kind of event.", ["what"]
 )
@@ -59,7 +58,7 @@ DURABLE: Final = Gauge("muster_history_durable", "1 if the store outlives the po
 
 
 class HistoryRecorder:
-    """The recorder. Call `run` from the thread that holds the lease; it records until `stop` is called."""
+    """The recorder; the thread that holds the Lease calls `run`, which records until `stop` is called."""
 
     def __init__(
         self,
@@ -79,7 +78,7 @@ class HistoryRecorder:
         self._budgeted = budgeted
         self._began = 0
         self._imported: dict[int, Totals[str]] = {}
-        """Maps the start of a period to the published usage from before this store began."""
+        """Maps the start of a period to the usage that was published before this store was created."""
         self._clock_s = clock_s
         self._changed = changed
         self._stopping = threading.Event()
@@ -149,7 +148,7 @@ class HistoryRecorder:
             self._import(before)
 
     def _import(self, before: PublishedUsage) -> None:
-        """Continue the published usage of periods that began before this store was created."""
+        """For periods that began before this store was created, continue from the published usage."""
         while not self._stopping.is_set():
             try:
                 self._imported = usage_before(self._store, before, self._began, self._now())
@@ -208,7 +207,7 @@ class HistoryRecorder:
             log.exception("left out of the history", resource=observation.kind, uid=observation.uid)
 
     def _observe(self) -> tuple[dict[str, str], list[Observation]]:
-        """Return all queued observations, and the versions up to which they are complete."""
+        """Return all queued observations, and the resource versions up to which the observations are complete."""
         self._seen, versions = self._now(), self.feed.versions
         found: list[Observation] = []
         while True:
@@ -220,7 +219,7 @@ class HistoryRecorder:
                 found.append(observation)
 
     def _watch_sight(self) -> None:
-        """Track whether all kinds can be read; after a time in which they could not, record the gap."""
+        """Track if all kinds can be read; after a time in which some kinds could not be read, record the gap."""
         now = self._now()
         if not self.feed.following:
             self._blind_since = self._blind_since or now
@@ -231,7 +230,7 @@ class HistoryRecorder:
             self._blind_since = None
 
     def _write(self, versions: dict[str, str]) -> None:
-        """Write the changes and the progress, retrying until this succeeds or a signal ends the process."""
+        """Write the changes and the progress; retry until the write succeeds or a signal ends the process."""
         while True:
             changes = self.entries.changes
             notes = {POSITION: msgspec.json.encode(versions).decode(), BEGAN: str(self._began)}
@@ -255,7 +254,7 @@ class HistoryRecorder:
     def _sum(self, changes: RowChanges) -> None:
         """Aggregate the rows of deleted objects in namespaces with too many rows.
 
-        If this fails, the rows are kept until they are old enough to be folded.
+        If the aggregation fails, the rows stay until they are aggregated because of their age.
         """
         try:
             fold_rows(self._store, changes.summed)
@@ -272,9 +271,9 @@ class HistoryRecorder:
             self.tallies = None
 
     def _tally(self, changes: RowChanges) -> None:
-        """Add ended holdings to the usage of the current periods.
+        """Add the ended holdings of nodes to the usage of the current periods.
 
-        For a new period, the holdings are read from the store, which already contains the ended holdings.
+        For a new period, the usage is read from the store, which already contains the ended holdings.
         """
         if self.tallies is None:
             self.tallies = Tallies(self._now(), self._closed_since, self._budgeted)
@@ -284,9 +283,9 @@ class HistoryRecorder:
         self.tallies.close([*spans_of(ended)], but=begun)
 
     def _failed(self, error: StoreError | APIError) -> None:
-        """Report a failure, and wait before the next attempt.
+        """Report the failure of a write, and wait before the next attempt.
 
-        Raise RuntimeError if too many observations are waiting to be written.
+        Raises RuntimeError if too many observations are waiting to be written.
         """
         FAILED.inc()
         if self._trouble != str(error):

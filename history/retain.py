@@ -1,8 +1,9 @@
 """Limits of the store by age and size.
 
-Data beyond the age is dropped in all namespaces, data beyond the size in the namespaces that exceed an equal share. The
-size of a namespace's data is estimated in the database from the characters of each row and a fixed cost per row,
-including indexes. The estimate need not be exact, but its error must be similar for all namespaces.
+Data that is too old is aggregated in all namespaces. If the store is too large, data is aggregated in the namespaces
+that use more than an equal share. The size of a namespace's data is estimated in the database from the characters of
+each row and a fixed cost per row, including indexes. The estimate need not be exact, but its error must be similar for
+all namespaces.
 """
 
 import heapq
@@ -24,25 +25,29 @@ from history.usage import FOLDED
 
 log = structlog.get_logger(__name__)
 SLICE_MS: Final = 600_000
-"""Length of the parts in which data of today is aggregated; short, so that a flood of events can be aggregated soon."""
+"""Length (ms) of the parts in which today's data is aggregated; short, so that a flood of events can be aggregated
+soon.
+"""
 _BYTES: Final = 1_000_000
 _ROUNDS: Final = 5
-"""Maximum number of attempts to fold enough data: folding adds rows with daily usage, so the size that it frees is only
-known afterwards."""
+"""Maximum number of attempts to aggregate enough data. Aggregation adds rows with daily usage, so the freed size is
+known only afterwards.
+"""
 _ROW: Final = 200
-"""Bytes of a row in addition to its texts, including index entries."""
+"""Estimated bytes of a row in addition to the row's texts, including index entries."""
 
 
 _TIDY_S: Final = 3600.0
 _SIZE_S: Final = 60.0
 _GROWN: Final = 1.01
-"""Growth factor of the store since data was last folded, after which data is folded again. The size alone would trigger
-folding every time, because PostgreSQL does not return the disk space of deleted rows."""
+"""Factor by which a store that is too large must grow after an aggregation before data is aggregated again. The size
+alone would cause an aggregation at every check, because PostgreSQL does not return the disk space of deleted rows.
+"""
 SIZE: Final = Gauge("muster_history_bytes", "Size of the store in bytes.")
 
 
 class Retention:
-    """Limits of one store by its settings: old data is aggregated each hour, and excess data within a minute."""
+    """Enforcer of one store's limits: aggregates old data each hour, and data of a store that is too large at once."""
 
     def __init__(self, store: HistoryStore, settings: HistorySettings, clock_s: Callable[[], float]) -> None:
         self._store = store
@@ -52,7 +57,10 @@ class Retention:
         self._left_megabytes = 0.0
 
     def apply(self) -> None:
-        """Measure the store, and fold old and excess data, each if it is due. A failure is only logged."""
+        """Measure the store; aggregate old data if it is due, and data of a store that is too large.
+
+        A failure is logged but not raised.
+        """
         now_s, settings = self._clock_s(), self._settings
         if 0 <= now_s - self._sized_s < _SIZE_S:
             return
@@ -74,13 +82,13 @@ class Retention:
             self._left_megabytes = self._store.megabytes()
             SIZE.set(self._left_megabytes * _BYTES)
         except StoreError as error:
-            log.warning("history of old days is not aggregated", why=str(error))
+            log.warning("the history of old days was not aggregated", why=str(error))
 
 
 def tidy(store: HistoryStore, now: int, *, keep_days: int, keep_usage_days: int, megabytes: float) -> int:
-    """Fold data that is too old or exceeds the size.
+    """Aggregate data that is too old or that exceeds the store's size limit.
 
-    Return the number of folded days, and of folded parts of namespaces.
+    Return the number of aggregated days plus the number of aggregated parts of namespaces.
     """
     today = now // DAY_MS * DAY_MS
     folded = _by_age(store, min(today, now - keep_days * DAY_MS))
@@ -93,19 +101,19 @@ def tidy(store: HistoryStore, now: int, *, keep_days: int, keep_usage_days: int,
 
 
 def _by_age(store: HistoryStore, before: int) -> int:
-    """Fold all whole days that end before a time, for all namespaces."""
+    """Aggregate all whole days that end before a time, for all namespaces."""
     begin, days = int(store.note(FOLDED) or 0) or _oldest(store) // DAY_MS * DAY_MS, 0
     while begin and begin + DAY_MS <= before:
         fold(store, begin, begin + DAY_MS)
         begin += DAY_MS
         days += 1
     if days:
-        log.info("days folded into their usage", days=days)
+        log.info("days aggregated into daily usage", days=days)
     return days
 
 
 def _by_size(store: HistoryStore, now: int, megabytes: float) -> int:
-    """Fold the oldest data of namespaces above their share, until the store fits."""
+    """Aggregate the oldest data of namespaces above their share, until the store is within its limit."""
     count = 0
     for _ in range(_ROUNDS):
         if store.megabytes() <= megabytes:
@@ -118,13 +126,15 @@ def _by_size(store: HistoryStore, now: int, megabytes: float) -> int:
         wanted = to_fold(parts, fixed, round(limit))
         if not wanted:
             if total > limit:
-                log.warning("the history exceeds its limit with data that cannot be folded yet", megabytes=megabytes)
+                log.warning(
+                    "the history exceeds its limit with data that cannot be aggregated yet", megabytes=megabytes
+                )
             return count
         for namespace, until in wanted.items():
             begin = max(int(store.note(FOLDED) or 0), floors(store).get(namespace, 0))
             fold_namespace(store, namespace, begin or _oldest(store, namespace) or until - 1, until)
             log.info(
-                "oldest data of a namespace folded, because it exceeds the namespace's share of the store",
+                "oldest data of a namespace aggregated, because the namespace exceeds its share of the store",
                 namespace=namespace,
             )
             count += 1
@@ -144,16 +154,19 @@ class FoldablePart(NamedTuple):
 
     namespace: str
     until: int
-    """End of the part (ms); earlier data is aggregated with this part or before."""
+    """End (ms) of the part; all earlier data of the namespace is aggregated before this part or together with it."""
     size: int
     """Bytes that aggregation frees."""
 
 
 def to_fold(parts: Iterable[FoldablePart], fixed: Mapping[str, int], limit: int) -> dict[str, int]:
-    """Return the time up to which to fold each namespace, so that the store fits into `limit` bytes.
+    """Return a mapping from a namespace to the time up to which its data is to be aggregated.
 
-    `fixed` has the bytes of each namespace that cannot be folded. The oldest part of the largest namespace is always
-    folded first. Namespaces within their equal share are not folded, even if the store then exceeds the limit.
+    After these aggregations, the store needs at most `limit` bytes.
+
+    `fixed` maps a namespace to the bytes of its data that cannot be aggregated. The oldest part of the largest
+    namespace is always aggregated first. The data of a namespace within its equal share is not aggregated, even if the
+    store then exceeds the limit.
     """
     past: dict[str, deque[FoldablePart]] = defaultdict(deque)
     has = Counter(fixed)
@@ -175,10 +188,10 @@ def to_fold(parts: Iterable[FoldablePart], fixed: Mapping[str, int], limit: int)
 
 
 def weigh(store: HistoryStore, now: int) -> tuple[list[FoldablePart], Counter[str]]:
-    """Return the parts that can be folded, and the number of bytes of each namespace that cannot be folded.
+    """Return the parts that can be aggregated, and each namespace's number of bytes that cannot be aggregated.
 
-    The past is divided into days, and today into slices. The last slice is never folded, because some of its data may
-    not be written yet. The workload names in folded days count as the oldest part.
+    The past is divided into days, and today into slices. The last slice is never aggregated, because some of its data
+    may not be written yet. The workload names in aggregated days count as the oldest part.
     """
     parts, fixed = list[FoldablePart](), Counter[str]()
     today = now // DAY_MS * DAY_MS
@@ -200,7 +213,7 @@ def weigh(store: HistoryStore, now: int) -> tuple[list[FoldablePart], Counter[st
 
 
 def _sizes(today: int) -> Iterator[Any]:
-    """Yield statements for the namespace, the end of the day or slice in which data is folded, and its bytes."""
+    """Yield SQL statements that select namespace, end of a day or slice, and bytes of the data to aggregate in it."""
     until = _until(GANGS.c.ended, today)
     yield select(GANGS.c.namespace, until, _bytes(GANGS)).group_by(GANGS.c.namespace, until)
     for table in (RUNS, HOLDINGS):
@@ -221,6 +234,6 @@ def _until(ended: ColumnElement[Any], today: int) -> ColumnElement[Any]:
 
 
 def _bytes(table: Any) -> ColumnElement[Any]:
-    """Return the total bytes of rows; texts of tenants differ most in size."""
+    """Return the SQL expression for the estimated total bytes of rows; the lengths of texts differ most."""
     texts = [func.length(each) for each in table.c if each.type.python_type is str]
     return func.sum(sum(texts[1:], texts[0]) + _ROW)

@@ -1,4 +1,4 @@
-"""The tables of the history. `migrations` contains the steps that create the tables; a test compares both."""
+"""The tables of the history. `migrations` contains the steps that create the same tables; a test compares the two."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -26,12 +26,12 @@ def _texts(**chars: int) -> Iterator[Column[str]]:
 
 
 def _columns(type_: Any, *names: str, nullable: bool = False) -> Iterator[Column[Any]]:
-    """Yield a column of this type for each name."""
+    """Yield a column of the given type for each name."""
     return (Column(name, type_, nullable=nullable) for name in names)
 
 
 def _charge() -> Iterator[Column[str]]:
-    """Yield the columns of queue and user charged for a period; rows of earlier versions have no values in them."""
+    """Yield the columns for the queue and user charged for a period; in rows of earlier versions, they are empty."""
     yield Column("queue", String(253), nullable=False, server_default="")
     yield Column("user", String(512), nullable=False, server_default="")
     yield Column("moves", Text, nullable=False, server_default="[]")
@@ -40,7 +40,7 @@ def _charge() -> Iterator[Column[str]]:
 NOTES: Final = Table(
     "notes", METADATA, Column("key", String(63), primary_key=True), Column("value", Text, nullable=False)
 )
-"""Notes of the recorder: how far it has read, and up to which day usage is folded."""
+"""Notes of the recorder: how far it has read, and up to which day usage is aggregated."""
 
 VERSIONS: Final = Table("alembic_version", MetaData(), Column("version_num", String(32), primary_key=True))
 """Alembic's own table with the last migration step."""
@@ -94,8 +94,8 @@ GANG_EVENTS: Final = Table(
     Index("happenings_by_gang", "gang", "at"),
     Index("happenings_by_time", "at"),
 )
-"""Each event is stored once, even if it is delivered repeatedly: a second row with the same run, epoch, kind and
-subject is ignored.
+"""Each event is stored once, even if it is observed repeatedly. A second row with the same run, epoch, kind and subject
+is ignored.
 """
 
 GAPS: Final = Table(
@@ -114,9 +114,11 @@ DAYS: Final = Table(
     *_texts(asked=64, held=64, used=64, lost=64),
     PrimaryKeyConstraint("day", "namespace", "queue", "user", "kind", "name", "resource"),
 )
-"""Usage of folded days. Amounts are decimal texts, because byte-milliseconds exceed 64 bits."""
+"""Usage of aggregated days. Amounts are decimal texts, because byte-milliseconds exceed 64 bits."""
 
 FOLDS: Final = Table(
     "folds", METADATA, Column("namespace", String(63), primary_key=True), Column("until", BigInteger, nullable=False)
 )
-"""Time until which a namespace is folded, if it exceeded its share and was folded further than all others."""
+"""Time until which a namespace is aggregated, if the namespace exceeded its share and was aggregated further than all
+others.
+"""

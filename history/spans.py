@@ -1,4 +1,4 @@
-"""Usage in the store: time spans in which gangs requested or held resources, and folded days."""
+"""Usage in the store: time spans in which gangs requested or held resources, and aggregated days."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -15,11 +15,14 @@ from history.store import HistoryStore
 
 AMOUNTS: Final = Amounts.__struct_fields__
 _OTHERWISE: Final = sorted({*map(str, MemberEnd)} - {MemberEnd.COMPLETED, MemberEnd.EVICTED})
-"""Reasons for the end of a member whose work is lost only if the gang starts again."""
+"""Reasons for a member's end after which the member's work is lost only if the gang starts again."""
 
 
 class Key(NamedTuple):
-    """Owner and day (counted from 1970) of usage. A field is empty or 0 if the usage is a sum over all its values."""
+    """To whom usage belongs, and its day (counted from 1970).
+
+    A field is empty or 0 if the usage is a sum over all values of the field.
+    """
 
     namespace: str = ""
     queue: str = ""
@@ -34,20 +37,22 @@ class Key(NamedTuple):
 
 
 class ReadWindow(NamedTuple):
-    """The extent of a query: its period in milliseconds, the caller's scope, and further filters."""
+    """The extent of a query: its period in milliseconds, the user's scope, and further filters."""
 
     since: int
     until: int
     scope: Scope
     namespace: str | None = None
     queue: str | None = None
-    """Queue to which the query is limited, if set; the grouping keys must then contain the queue."""
+    """Queue to which the query is limited; None for all queues. If this field is set, the grouping keys must contain
+    the queue.
+    """
     keys: Sequence[str] | None = None
-    """Keys of ended rows to which the query is limited, if set (`of_keys`)."""
+    """Keys of the ended rows to which the query is limited (`of_keys`); None for all rows."""
 
 
 def floors(store: HistoryStore) -> dict[str, int]:
-    """Return the times until which namespaces are folded beyond the days folded for all."""
+    """Map a namespace to the time until which it is aggregated, if it is aggregated further than all others."""
     with store.failing(), store.engine.connect() as connection:
         return {str(name): int(until) for name, until in connection.execute(select(FOLDS.c.namespace, FOLDS.c.until))}
 
@@ -55,10 +60,10 @@ def floors(store: HistoryStore) -> dict[str, int]:
 def unfolded(
     store: HistoryStore, window: ReadWindow, fields: Collection[str] = Key._fields, *, still: bool = False
 ) -> Totals[Key]:
-    """Return the usage in a window from the rows that are not folded yet, grouped by these fields of the key.
+    """Return the usage in a window from the rows that are not aggregated yet, grouped by `fields` of the key.
 
-    With `still`, only include resources that are still held, but for their whole time in the window, including folded
-    days.
+    If `still` is true, include only resources that are still held, but for their whole time in the window, including
+    aggregated days.
     """
     on = Key.on if "day" in fields else None
     return integrate(_spans(store, window, fields, still=still), window.since, window.until, on)
@@ -67,7 +72,7 @@ def unfolded(
 def folded(
     connection: Connection, conditions: Iterable[ColumnElement[bool]], fields: Collection[str] = Key._fields
 ) -> Totals[Key]:
-    """Return the usage of folded days, grouped by these fields of the key."""
+    """Return the usage of aggregated days, grouped by `fields` of the key."""
     names = [name for name in Key._fields if name in fields]
     columns = [DAYS.c[name] for name in ("resource", *AMOUNTS, *names)]
     totals: Totals[Key] = defaultdict(Amounts)
@@ -78,19 +83,20 @@ def folded(
 
 
 def days_of(window: ReadWindow) -> list[ColumnElement[bool]]:
-    """Return the conditions for folded days that begin in a window."""
+    """Return the SQL conditions that select aggregated days that begin in a window."""
     first, last = (-(-at // DAY_MS) for at in (window.since, window.until))
     of_queue = [DAYS.c.queue == window.queue] if window.queue else []
     return [*_mine(window, DAYS), *of_queue, DAYS.c.day >= first, DAYS.c.day < last]
 
 
 _CHARGED: Final = ("queue", "user")
-"""Fields of a key that are columns of each row. In rows of earlier versions these columns are empty, so the gang's
-values count."""
+"""Fields of a key that are columns of each row. In rows of earlier versions, these columns are empty, and the gang's
+values count instead.
+"""
 
 
 _Owners = dict[str, tuple[Key, int]]
-"""Maps a gang to its key, and to the time from which the caller may see it."""
+"""Maps a gang to its key, and to the time from which on the user may see its usage."""
 
 
 def _spans(store: HistoryStore, window: ReadWindow, fields: Collection[str], *, still: bool) -> Iterator[TimeSpan[Key]]:
@@ -104,14 +110,14 @@ def _spans(store: HistoryStore, window: ReadWindow, fields: Collection[str], *, 
 
 
 class _Charged:
-    """Charges each row to its queues and its user."""
+    """Divider of a row's time among the queues that are charged for the row."""
 
     def __init__(self, fields: Collection[str]) -> None:
         self._fields = [name for name in _CHARGED if name in fields]
         self._keys: dict[tuple[Key, str, str], Key] = {}
 
     def spans(self, span: TimeSpan[Key], queue: str, user: str, moves: str) -> Iterator[TimeSpan[Key]]:
-        """Yield the time of a row, divided by charged queue: each part with its key."""
+        """Yield the parts of a row's time, one for each charged queue, each with its key."""
         if not self._fields:
             yield span
             return
@@ -153,7 +159,7 @@ def _asked(connection: Connection, window: ReadWindow, owners: _Owners, charged:
 
 @cache
 def _members() -> Select[Any]:
-    """Return the SQL query for the resources that members held.
+    """Return the SQL query for the resources that members held, with the times of each member.
 
     A member's work is lost if the member was evicted, or if its gang restarted later.
     """
@@ -167,7 +173,7 @@ def _members() -> Select[Any]:
 def _held(
     connection: Connection, window: ReadWindow, owners: _Owners, charged: _Charged, *, still: bool
 ) -> Iterator[TimeSpan[Key]]:
-    """Yield the held resources of members."""
+    """Yield the time spans in which members held resources."""
     conditions = _overlap(HOLDINGS, HOLDINGS.c.bound, window) + ([HOLDINGS.c.ended.is_(None)] if still else [])
     rows = connection.execute(_members().where(*conditions))
     for gang, amounts, bound, ran_from, end, lost, saved, queue, user, moves in rows:
@@ -179,7 +185,7 @@ def _held(
 
 
 def _mine(window: ReadWindow, table: Table) -> list[ColumnElement[bool]]:
-    """Return the SQL conditions for rows that the caller may see and that the window selects."""
+    """Return the SQL conditions for rows that are visible to the user and that the window selects."""
     conditions = visible(window.scope, table)
     if window.keys is not None:
         conditions.append(table.c.id.in_(gangs_of(window.keys)))
@@ -187,7 +193,7 @@ def _mine(window: ReadWindow, table: Table) -> list[ColumnElement[bool]]:
 
 
 def visible(scope: Scope, table: Table) -> list[ColumnElement[bool]]:
-    """Return the conditions for gangs, or folded days, that a caller may see."""
+    """Return the SQL conditions for gangs, or aggregated days, that are visible to a user."""
     conditions: list[ColumnElement[bool]] = []
     if scope.namespaces is not None:
         conditions.append(table.c.namespace.in_(sorted(scope.namespaces)))
@@ -198,9 +204,9 @@ def visible(scope: Scope, table: Table) -> list[ColumnElement[bool]]:
 
 
 def of_keys(table: Table, keys: Sequence[str]) -> ColumnElement[bool]:
-    """Return the condition for ended rows with these keys: the UIDs of runs, or the UIDs of holdings' pods.
+    """Return the SQL condition for ended rows with the given keys: UIDs of runs, or UIDs of pods that held nodes.
 
-    A holding of spare slots also has the UID of its run as a key.
+    The row of spare slots also has the UID of its run as a key.
     """
     mine: ColumnElement[bool] = RUNS.c.uid.in_(keys)
     if table is HOLDINGS:
@@ -209,12 +215,12 @@ def of_keys(table: Table, keys: Sequence[str]) -> ColumnElement[bool]:
 
 
 def gangs_of(keys: Sequence[str]) -> CompoundSelect[Any]:
-    """Return the statement for the gangs of these rows."""
+    """Return the SQL statement for the gangs of the ended rows with the given keys."""
     return union(*(select(table.c.gang).where(of_keys(table, keys)) for table in (RUNS, HOLDINGS)))
 
 
 def _overlap(table: Any, begin: Any, window: ReadWindow) -> list[ColumnElement[bool]]:
-    """Return SQL conditions for rows of the window's gangs that overlap the window's time."""
+    """Return the SQL conditions for rows of the window's gangs that overlap the window's time."""
     of_mine = _mine(window, GANGS)
     conditions = [table.c.gang.in_(select(GANGS.c.id).where(*of_mine))] if of_mine else []
     if window.keys is not None:

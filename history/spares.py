@@ -1,8 +1,8 @@
-"""Holdings of spare slots of gangs, which count in usage and budgets like members. Pure.
+"""Rows for the spare slots of gangs, which count in usage and budgets like members. Pure.
 
-The planner counts spare slots in the queue of the gang, on their nodes or lent (`extender.planner.state.spareentries`),
-once the placement is written. In the history, spare slots count while a member is bound. A spare slot has the amounts
-of a member of its pod set.
+Once a gang's placement is written, the planner counts the gang's spare slots, even lent ones, in its queue
+(`extender.planner.state.spareentries`). In the history, a gang's spare slots count while at least one member of the
+gang is bound to a node. A spare slot counts with the amounts of a member of the same pod set.
 """
 
 from typing import Final
@@ -14,10 +14,11 @@ from muster.api.muster.placement import Placement
 from muster.resources.vector import Vector, add, maximum, scale
 
 OF_SPARES: Final = "spares-"
-"""Prefix of the keys of holdings of spare slots, which belong to no pod."""
+"""Prefix of the keys of rows for spare slots, which belong to no pod."""
 CHANGES_KEPT: Final = 200
-"""Maximum number of recorded changes per run, so that tenants cannot fill the store. Further changes are recorded only
-if they increase the amounts."""
+"""Maximum number of recorded changes of spare slots per run, so that tenants cannot fill the store. Further changes are
+recorded only if they increase the amounts.
+"""
 
 
 def follow(entries: Entries, run: GangRun, placement: Placement, at: int) -> None:
@@ -28,7 +29,7 @@ def follow(entries: Entries, run: GangRun, placement: Placement, at: int) -> Non
 
 
 def settle(entries: Entries, uid: str, at: int) -> None:
-    """Update the holding of a run's spare slots.
+    """Update the row for a run's spare slots.
 
     A run has no spare slots if no member is bound to a node, or if its PodGroup was deleted.
     """

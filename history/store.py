@@ -1,8 +1,8 @@
 """The store of the history: SQLite or PostgreSQL, opened by one writer or by any number of readers.
 
-SQLite runs with a write-ahead log, so readers never wait for the writer. `synchronous` is NORMAL: a killed process
-loses nothing. If a machine loses its power, the last transactions may be lost. The progress of reading is part of each
-transaction, so the recorder reads the lost changes again.
+SQLite runs with a write-ahead log, so readers never wait for the writer. SQLite's setting `synchronous` is NORMAL, so
+that a killed process loses no transaction. If a machine loses its power, the last transactions may be lost. Each
+transaction also stores how far the recorder has read, so the recorder reads the lost changes again.
 """
 
 from collections.abc import Iterator, Sequence
@@ -47,12 +47,12 @@ _SEEN: Final = msgspec.json.Decoder(LastSeen)
 
 
 class StoreError(Exception):
-    """Error for an unusable store; the message has the store without its password, the cause and the remedy."""
+    """Error for an unusable store; the message contains the store's URL (no password), the cause and the remedy."""
 
 
 @cache
 def _insertion(dialect: str, table: Table, *, once: bool, unended: bool, keep: tuple[str, ...]) -> Executable:
-    """Return the SQL statement of `insert_rows`.
+    """Return the SQL statement that `insert_rows` executes.
 
     The statement is cached, because building it takes longer than executing it.
     """
@@ -78,7 +78,10 @@ class HistoryStore:
 
     @classmethod
     def for_writing(cls, url: str) -> Self:
-        """Open a store for the recorder, and bring its schema up to date. Raise StoreError if this fails."""
+        """Open a store for the recorder, and bring the store's schema up to date.
+
+        Raises StoreError on failure.
+        """
         store = cls(*_engine(url))
         with store.failing():
             store._upgrade()
@@ -86,7 +89,10 @@ class HistoryStore:
 
     @classmethod
     def for_reading(cls, url: str) -> Self:
-        """Open a store that a recorder has created. Raise StoreError if there is no store, or it has another schema."""
+        """Open a store that a recorder has created.
+
+        Raises StoreError if there is no store, or if the store has another schema version.
+        """
         store = cls.for_serving(url)
         with store.failing():
             pass
@@ -94,11 +100,11 @@ class HistoryStore:
 
     @classmethod
     def for_serving(cls, url: str) -> Self:
-        """Return a store that may not exist yet: until a recorder has created it, each read raises StoreError."""
+        """Return a store that may not exist yet; until a recorder has created it, each read raises StoreError."""
         return cls(*_engine(url, make=False), checked=False)
 
     def _check(self) -> None:
-        """Raise StoreError if there is no store, or its schema is of another version."""
+        """Raise StoreError if there is no store, or if the store has another schema version."""
         file = unquote((self.engine.url.database or "").removeprefix("file:"))
         if self.engine.dialect.name == "sqlite" and file and not Path(file).exists():
             raise StoreError(f"there is no history at {self.shown}: no recorder has run with it yet")
@@ -117,7 +123,7 @@ class HistoryStore:
 
     @contextmanager
     def failing(self) -> Iterator[None]:
-        """Raise a database error as a StoreError that names the store."""
+        """Convert a database error in the `with` block to a StoreError that names the store."""
         try:
             if not self._checked:
                 self._check()
@@ -128,7 +134,7 @@ class HistoryStore:
             raise StoreError(f"the history at {self.shown} cannot be used: {why[0] if why else error}") from error
 
     def _upgrade(self) -> None:
-        """Create the tables of a new store, or migrate an old one."""
+        """Create the tables of a new store, or migrate an old store."""
         with self.engine.begin() as connection:
             found = _revision(connection)
             if not found and not inspect(connection).has_table(NOTES.name):
@@ -156,12 +162,15 @@ class HistoryStore:
             ) from error
 
     def note(self, key: str) -> str:
-        """Return the recorder's note under a key; empty if there is none."""
+        """Return the recorder's note with the given key; empty if there is no such note."""
         with self.failing(), self.engine.connect() as connection:
             return str(connection.scalar(select(NOTES.c.value).where(NOTES.c.key == key)) or "")
 
     def write(self, changes: RowChanges, notes: dict[str, str]) -> None:
-        """Write changes and notes in one transaction. Ended rows do not change, and events are not duplicated."""
+        """Write changes and notes in one transaction.
+
+        Ended rows stay unchanged, and an event that is already stored is not stored again.
+        """
         with self.failing(), self.engine.begin() as connection:
             self.insert_rows(
                 connection, GANGS, [_packed(each) for each in changes.gangs.values()], keep=("submitted", "started")
@@ -176,7 +185,7 @@ class HistoryStore:
             self.put_notes(connection, notes)
 
     def put_notes(self, connection: Connection, notes: dict[str, str]) -> None:
-        """Write the recorder's notes, each under its key."""
+        """Write the recorder's notes, given by key."""
         self.insert_rows(connection, NOTES, [{"key": key, "value": value} for key, value in notes.items()])
 
     def insert_rows(
@@ -200,7 +209,7 @@ class HistoryStore:
             connection.execute(statement, rows[first : first + _AT_ONCE])
 
     def open_rows(self) -> tuple[list[RecordedGang], list[GangRun], list[Holding]]:
-        """Return the gangs, runs and holdings that have not ended, with which a recorder continues."""
+        """Return the gangs, runs and holdings of nodes that have not ended, with which a new recorder continues."""
         with self.failing(), self.engine.connect() as connection:
             holdings = [
                 Holding(**{**row, "amounts": vector_of(row["amounts"]), "moves": moves_of(row["moves"])})
@@ -231,7 +240,7 @@ class HistoryStore:
             return [str(uid) for uid in connection.execute(chosen).scalars()][::-1]
 
     def megabytes(self) -> float:
-        """Return the size of the stored data, without free space."""
+        """Return the size of the stored data in megabytes, without free space."""
         with self.failing(), self.engine.connect() as connection:
             if self.engine.dialect.name == "sqlite":
                 pages, free, size = (
@@ -246,7 +255,7 @@ class HistoryStore:
             ) / 1e6  # fmt: skip
 
     def shrink(self) -> None:
-        """Return free space to the disk, if the database does not do this itself."""
+        """Return free space to the disk, unless the database does so itself."""
         if self.engine.dialect.name == "sqlite":
             with self.failing(), self.engine.connect() as connection:
                 driver: Any = connection.connection.driver_connection
@@ -260,7 +269,7 @@ def _packed(row: msgspec.Struct, *fields: str) -> dict[str, Any]:
 
 
 def _engine(url: str, *, make: bool = True) -> tuple[Engine, str]:
-    """Return the engine of a URL, and the URL without its password; with `make`, a missing file is created."""
+    """Return the engine for a URL, and the URL without its password; if `make` is true, create a missing file."""
     try:
         parsed = make_url(url)
     except (ArgumentError, ValueError):
@@ -298,7 +307,7 @@ def _prepare(connection: Any, _: Any) -> None:
 
 
 def _revision(connection: Connection) -> str:
-    """Return the last migration step of the schema; empty without a step."""
+    """Return the last migration step that was applied to the database; empty if there is none."""
     if not inspect(connection).has_table(VERSIONS.name):
         return ""
     return str(connection.scalar(select(VERSIONS.c.version_num)) or "")

@@ -1,8 +1,7 @@
-"""Usage of each queue in this month, week and day, kept up to date by holdings that begin and end. Pure.
+"""Usage of each queue in this month, week and day, updated whenever a member gets or leaves a node. Pure.
 
-Periods are in UTC, and weeks begin on Monday.
-Published usage is exact at its time, and stays valid until a holding begins or ends: readers add the amounts held since
-then.
+Periods are in UTC, and weeks begin on Monday. Published usage is exact at its time, and stays valid until a member gets
+or leaves a node. Programs that read the usage add the amounts that members have held since its time.
 """
 
 from collections import defaultdict
@@ -21,39 +20,39 @@ from muster.resources.vector import unit
 
 
 def spans_of(holdings: Iterable[Holding]) -> Iterator[TimeSpan[str]]:
-    """Yield the times for which members hold, or have held, their amounts, by queue."""
+    """Yield the time spans in which members hold, or have held, their amounts, keyed by queue."""
     for one in holdings:
         whole = TimeSpan(one.queue, one.amounts, one.bound, one.ended, held=True, used_from=one.ran_from)
         yield from by_queue(whole, one.moves, lambda queue: queue)
 
 
 Budgeted = Mapping[str, AbstractSet[str]]
-"""Maps each existing queue to the resources of its own and its ancestors' budgets."""
+"""Maps each existing queue to the resources in the budgets of the queue and its ancestors."""
 _ENTRIES: Final = 20_000
-"""Number of amounts above which a tally drops the amounts that do not count."""
+"""Number of amounts in a tally above which the tally drops the amounts that are not published."""
 _CHARS: Final = 700_000
-"""Maximum number of characters of the published amounts; the rest of the ConfigMap is for the names of queues that are
-left out.
+"""Maximum number of characters of the published amounts. The rest of the ConfigMap is for the names of queues whose
+usage is left out.
 """
 _STANDARD: Final = ("cpu", "memory", "pods", "ephemeral-storage")
 
 
 def not_known() -> Budgeted | None:
-    """Return None: the resources of the queues' budgets are unknown, because the recorder has read no Queues."""
+    """Return None, because the resources in the queues' budgets are unknown while the Queues have not been read."""
     return None
 
 
 def rank(budgeted: Budgeted | None, queue: str, resource: str) -> tuple[int, str]:
-    """Return a sort key for a queue's resources: resources of budgets, GPUs, standard ones, then others by name."""
+    """Return a sort key for a queue's resources: resources in budgets, GPUs and standard ones, then others."""
     if budgeted is not None and resource in budgeted.get(queue, ()):
         return 0, resource
     return (1 if is_gpu(resource) or resource in _STANDARD else 2), resource
 
 
 def counting(totals: Totals[str], budgeted: Budgeted | None) -> Totals[str]:
-    """Return the amounts to publish: for each existing queue, the resources of its budgets and a few others.
+    """Return the amounts to publish: for each existing queue, those of the resources in its budgets and a few others.
 
-    All other amounts are dropped, because users may write any queue or resource name into a pod that no admission has
+    All other amounts are dropped, because users may write any queue or resource name into a pod that admission has not
     checked.
     """
     names: dict[str, list[str]] = {}
@@ -69,7 +68,7 @@ def counting(totals: Totals[str], budgeted: Budgeted | None) -> Totals[str]:
 
 
 class Tally:
-    """Usage by the holdings that have ended since a time, by queue and resource."""
+    """Usage of queues since a time, with the sum for all members that have left their nodes."""
 
     def __init__(self, begin: int, closed: Totals[str], budgeted: Callable[[], Budgeted | None] = not_known) -> None:
         self.begin = begin
@@ -77,15 +76,15 @@ class Tally:
         self._budgeted = budgeted
 
     def close(self, ended: Iterable[TimeSpan[str]]) -> None:
-        """Count an ended holding."""
+        """Count members that have left their nodes, given as time spans."""
         add(self._closed, integrate(ended, self.begin, FOREVER))
         if len(self._closed) > _ENTRIES:
             self._closed = counting(self._closed, self._budgeted())
 
     def at(self, now: int, still: Iterable[TimeSpan[str]], *, cut: bool = True) -> Totals[str]:
-        """Return the amounts to publish at a time, including the holdings `still` held then.
+        """Return the amounts to publish at a time, including those of members that `still` hold nodes at this time.
 
-        With `cut` false, amounts that are not published are included.
+        If `cut` is false, amounts that are not published are included.
         """
         totals = integrate(still, self.begin, now)
         add(totals, self._closed)
@@ -93,7 +92,7 @@ class Tally:
 
 
 class Tallies:
-    """The tallies of the current month, week and day; `closed` returns the usage of members that ended after a time."""
+    """The tallies of this month, week and day; `closed` returns the usage, after a time, of members that have ended."""
 
     def __init__(
         self, now: int, closed: Callable[[int], Totals[str]], budgeted: Callable[[], Budgeted | None] = not_known
@@ -101,10 +100,11 @@ class Tallies:
         self.budgeted = budgeted
         self.names: dict[Period, str] = {}
         self.closings = 0
-        """Number of holdings counted so far. While neither the number nor the current holdings change, the published
-        usage is valid."""
+        """Number of members counted so far that have left their nodes. The published usage stays valid as long as this
+        number and the members that hold nodes are unchanged.
+        """
         self.left_out = 0
-        """Number of queues that the last document leaves out because of its size."""
+        """Number of queues that the last document leaves out because it would be too large."""
         self.of: dict[Period, Tally] = {}
         self.renew(now, closed)
 
@@ -121,18 +121,18 @@ class Tallies:
         return begun
 
     def close(self, ended: Collection[TimeSpan[str]], *, but: Collection[Period] = ()) -> None:
-        """Count ended holdings in all periods, except in the periods `but`, which already include them."""
+        """Count members that have left their nodes in all periods except `but`, which already include these members."""
         self.closings += len(ended)
         for period, each in self.of.items():
             if period not in but:
                 each.close(ended)
 
     def document(self, now: int, still: Iterable[TimeSpan[str]]) -> dict[str, Any]:
-        """Return the published document (`muster.api.muster.usage`): unit-seconds by queue, period and resource.
+        """Return the document to publish (`muster.api.muster.usage`): unit-seconds by queue, period and resource.
 
-        The month's amounts are in the queue's own object, where readers of earlier versions expect them. Resources of
-        budgets come first. A queue is left out if the resources of its budgets do not fit into the document, so that
-        its budgets are never compared with incomplete usage.
+        The month's amounts are in the queue's own object, where earlier versions of Muster expect them. Resources in
+        budgets come first. A queue is left out if the resources in its budgets do not fit into the document. So its
+        budgets are never compared with incomplete usage.
         """
         held, budgeted = [*still], self.budgeted()
         cut = budgeted is not None  # of queues that were not read, any resource may have a budget
@@ -161,9 +161,9 @@ def json_of(text: str) -> bytes:
 
 
 _NUMBER: Final = 24
-"""Estimated characters of an amount in the published document, including punctuation."""
+"""Estimated number of characters of an amount in the published document, including punctuation."""
 _QUEUE: Final = 140
-"""Estimated characters of a queue in the published document, without its amounts."""
+"""Estimated number of characters of a queue in the published document, without the queue's amounts."""
 
 
 def _enter(
@@ -173,7 +173,7 @@ def _enter(
     totals: Mapping[Period, Totals[str]],
     names: Mapping[Period, str],
 ) -> None:
-    """Add the amounts of one resource in all periods to the document."""
+    """Add one resource's amounts in all periods to a queue's entry in the document."""
     for period, each in totals.items():
         amounts = each.get((queue, resource))
         if amounts is None:
@@ -187,5 +187,5 @@ def _enter(
 
 
 def names_at(now: int) -> dict[Period, str]:
-    """Return the names of the periods of a time in milliseconds: 2026-11, 2026-W48, 2026-11-26."""
+    """Return the names of the periods that contain a time (ms), such as 2026-11, 2026-W48 and 2026-11-26."""
     return {period: period_of(period, now / MS).name for period in PERIODS}

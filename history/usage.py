@@ -4,11 +4,11 @@ All integrals are exact: thousandths or bytes times milliseconds.
 
 * *requested* (field `asked`): from the creation of a PodGroup until it has ended, while it waits and while it runs.
 * *held*: from the binding of each member until it has ended.
-* *used*: the part of the held time since a container of the member started.
+* *used*: the part of the held time after the first container of the member has started.
 * *lost*: the part of the held time since the last checkpoint (or else the start). Lost time counts for members that
   were evicted, or did not succeed before their gang restarted.
 
-Folded days count as a whole, from their folded usage.
+Days that were aggregated count as a whole.
 """
 
 from collections import defaultdict
@@ -30,11 +30,11 @@ By = Literal["queue", "namespace", "user", "workload", "day"]
 KEYS: Final[tuple[str, ...]] = get_args(By)
 """Keys by which usage can be grouped."""
 FOLDED: Final = "folded-until"
-"""Recorder's note: the end of the last folded day, in milliseconds."""
+"""Recorder's note: the end of the last aggregated day, in milliseconds."""
 BEGAN: Final = "began"
 """Recorder's note: the creation time of the store, in milliseconds; 0 in stores of earlier versions."""
 SEEN: Final = "seen-until"
-"""Recorder's note: the time of its last pass, in milliseconds."""
+"""Recorder's note: the time of the recorder's last pass, in milliseconds."""
 HOUR_S: Final = 3_600
 _GIB: Final = 1 << 30
 _FORMULAS: Final = ("=", "+", "-", "@", "\t", "\r")
@@ -69,11 +69,12 @@ def usage(
     namespace: str | None = None,
     queue: str | None = None,
 ) -> list[UsageRow]:
-    """Return the usage in [since, until) that a caller may see, grouped by some of KEYS.
+    """Return the usage in [since, until) that is visible to the user, grouped by some of KEYS.
 
-    Raise ValueError for an unknown key.
+    Raises ValueError for an unknown key.
 
-    Times are in seconds. Current holdings count until `now`, by default the time of the recorder's last pass.
+    Times are in seconds. Usage of gangs that have not ended counts until `now`, by default the time of the recorder's
+    last pass.
     """
     if wrong := [each for each in by if each not in KEYS]:
         raise ValueError(f"usage cannot be grouped by {wrong[0]!r}; valid keys are {', '.join(KEYS)}")
@@ -90,9 +91,10 @@ def usage(
 
 
 def closed_since(store: HistoryStore, since: int) -> Totals[str]:
-    """Return the held and used amounts of ended members since a given midnight, by queue, for the whole cluster.
+    """Return a mapping from each queue to the amounts that ended members held and used since a given midnight.
 
-    The result is the total usage minus the usage of unfinished members, of which a part may be folded.
+    The result is the total usage minus the usage of members that have not ended; a part of this usage may be
+    aggregated.
     """
     window, by_queue = ReadWindow(since, FOREVER, EVERYTHING), ("queue",)
     totals = _totals(store, window, by_queue)
@@ -102,16 +104,18 @@ def closed_since(store: HistoryStore, since: int) -> Totals[str]:
 
 
 def _held_between(store: HistoryStore, since: int, until: int) -> Totals[str]:
-    """Return the held and used amounts by queue, for the whole cluster, in a period that begins at midnight."""
+    """Return a mapping from each queue to its held and used amounts in a period that begins at midnight."""
     return _by_queue(_totals(store, ReadWindow(since, until, EVERYTHING), ("queue",)))
 
 
 def usage_before(store: HistoryStore, published: PublishedUsage, began: int, now: int) -> dict[int, Totals[str]]:
-    """Return the published usage from before the store was created, by start of each current period that is older.
+    """Return a mapping from the start of a current period to usage from before the store's creation.
 
-    Without a volume, the store is lost with the recorder's pod, and only the ConfigMap `muster-usage` has the usage: a
-    new store must not reset budgets. `began` is the start of the store; times are milliseconds. Published usage whose
-    time is in the future is ignored.
+    A period is in the result if it began before the store was created and if its usage was published.
+
+    Without a volume, the store is lost with the recorder's pod, and only the ConfigMap `muster-usage` has the usage.
+    The usage is continued from the ConfigMap, because a new store must not reset budgets. `began` is the time of the
+    store's creation; times are in milliseconds. Published usage whose time is in the future is ignored.
     """
     found: dict[int, Totals[str]] = {}
     until = round(published.until * MS)
@@ -147,7 +151,7 @@ def _by_queue(totals: Totals[Key]) -> Totals[str]:
 
 
 def _totals(store: HistoryStore, window: ReadWindow, fields: Collection[str]) -> Totals[Key]:
-    """Return the usage in the query's period by these fields of the key: folded days, and the time after them."""
+    """Return the usage in the window, grouped by `fields` of the key, from aggregated days and the rows after them."""
     since = max(window.since, int(store.note(FOLDED) or 0))
     with store.failing():
         totals = unfolded(store, window._replace(since=since), fields)
@@ -165,7 +169,7 @@ def _text(key: Key, by: str) -> str:
 
 
 def is_bytewise(resource: str) -> bool:
-    """Return True for a resource that is counted in bytes, and shown in GiB."""
+    """Return True for a resource that is counted in bytes and shown in GiB."""
     return resource.startswith(("memory", "ephemeral-storage", "hugepages-"))
 
 

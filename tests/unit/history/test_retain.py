@@ -115,7 +115,9 @@ def test_today_is_folded_in_parts_of_ten_minutes_except_the_last() -> None:
     assert told(store, "namespace") == before
     with capture_logs() as lines:
         assert by_room(store, 0) == 0
-    assert [line["event"] for line in lines] == ["the history exceeds its limit with data that cannot be folded yet"]
+    assert [line["event"] for line in lines] == [
+        "the history exceeds its limit with data that cannot be aggregated yet"
+    ]
 
 
 def test_names_of_workloads_go_with_what_has_no_room() -> None:
