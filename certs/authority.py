@@ -13,8 +13,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 BACKDATE = timedelta(days=2)
-"""Certificates become valid this long before their creation, so that clients whose clock is up to a day behind
-accept them."""
+"""Time by which a certificate is valid before its creation, so that clients whose clock is up to a day behind accept
+it.
+"""
 _CA_LIFETIME = timedelta(days=3650)
 _LIFETIME = timedelta(days=365)
 
@@ -27,14 +28,14 @@ class CertificatePair:
     key_pem: bytes = field(repr=False)
 
     def save(self, folder: Path, name: str = "tls") -> None:
-        """Write `<name>.key` (readable by the owner only), then `<name>.crt`; readers never see incomplete files."""
+        """Write `<name>.key` (readable only by its owner), then `<name>.crt`; no process ever sees incomplete files."""
         folder.mkdir(parents=True, exist_ok=True)
         _write_file(folder / f"{name}.key", self.key_pem, mode=0o600)
         _write_file(folder / f"{name}.crt", self.cert_pem, mode=0o644)
 
 
 class Authority:
-    """Signer of certificates; `pair` is its own certificate and key."""
+    """Signer of certificates; `pair` is the signer's own certificate and key."""
 
     def __init__(self, pair: CertificatePair) -> None:
         self.pair = pair
@@ -46,12 +47,12 @@ class Authority:
 
     @property
     def cert_pem(self) -> bytes:
-        """The certificate of the authority (PEM), as webhook configurations contain it in `caBundle`."""
+        """The certificate of the authority (PEM), as in the field `caBundle` of webhook configurations."""
         return self.pair.cert_pem
 
     @classmethod
     def create(cls, common_name: str, *, life: timedelta = _CA_LIFETIME, now: datetime | None = None) -> Self:
-        """Return a new authority with a new key; `life` starts at `now`, by default this machine's time."""
+        """Return a new authority with a new key; its `life` starts at `now`, by default this machine's time."""
         key = ec.generate_private_key(ec.SECP256R1())
         name = _name(common_name)
         began = now or datetime.now(UTC)
@@ -64,11 +65,11 @@ class Authority:
 
     @classmethod
     def load(cls, folder: Path) -> Self:
-        """Return the authority from `ca.crt` and `ca.key` in the folder."""
+        """Return the authority whose certificate and key are the files `ca.crt` and `ca.key` of a directory."""
         return cls(CertificatePair((folder / "ca.crt").read_bytes(), (folder / "ca.key").read_bytes()))
 
     def save(self, folder: Path) -> None:
-        """Write `ca.crt` and `ca.key` (readable by the owner only) into the folder."""
+        """Write the files `ca.crt` and `ca.key` (readable only by its owner) into a directory."""
         self.pair.save(folder, "ca")
 
     def issue(
@@ -83,10 +84,10 @@ class Authority:
         life: timedelta = _LIFETIME,
         now: datetime | None = None,
     ) -> CertificatePair:
-        """Return a certificate with a new key for a server, a client (groups are its organizations) or both.
+        """Return a certificate with a new key for a server, a client or both; a client's groups become organizations.
 
-        The certificate is valid for `life` from `now` (by default this machine's time), but not longer than its
-        authority.
+        The certificate is valid for the time `life` from `now` on (by default this machine's time), but not longer than
+        its authority.
         """
         key = ec.generate_private_key(ec.SECP256R1())
         purposes = [ExtendedKeyUsageOID.CLIENT_AUTH] if client else []
@@ -109,7 +110,7 @@ class Authority:
 
 
 def _write_file(file: Path, content: bytes, *, mode: int) -> None:
-    """Replace a file atomically, so that readers never see partial content or a wrong mode."""
+    """Replace a file atomically, so that other processes never see partial content or a wrong file mode."""
     new = file.with_name(f".{file.name}.new")
     new.unlink(missing_ok=True)
     new.touch(mode=mode)
@@ -120,7 +121,7 @@ def _write_file(file: Path, content: bytes, *, mode: int) -> None:
 def _builder(
     subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, began: datetime, ends: datetime
 ) -> x509.CertificateBuilder:
-    """Return a certificate with the common fields: names, key, serial number, and a backdated start."""
+    """Return the builder of a certificate with the common fields: names, key, serial number, and a backdated start."""
     return (
         x509.CertificateBuilder()
         .subject_name(subject)
@@ -134,7 +135,10 @@ def _builder(
 
 
 def _name(common_name: str, organizations: Sequence[str] = ()) -> x509.Name:
-    """Return a distinguished name. In certificates for clients of an API server, the organizations are the groups."""
+    """Return a distinguished name.
+
+    In a client certificate for an API server, the organizations are the client's groups.
+    """
     attributes = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, organization) for organization in organizations]
     return x509.Name([*attributes, x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
 

@@ -1,4 +1,7 @@
-"""Reading certificates: subject, signer, names and lifetime. Pure functions of PEM text."""
+"""Reader of certificates in PEM text: subject, signer, names and lifetime.
+
+The functions do no I/O.
+"""
 
 import re
 from collections.abc import Collection, Iterable
@@ -14,12 +17,14 @@ from certs.authority import BACKDATE, CertificatePair
 
 _BLOCK = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
 _RENEWED_AFTER = 2 / 3
-"""Fraction of a certificate's lifetime after which it is renewed; the last third is left for retries after failures."""
+"""Fraction of a certificate's lifetime after which the certificate is renewed; the last third is left for retries after
+failures.
+"""
 _SHOWN_CHARS = 12
 
 
 class UnreadableError(ValueError):
-    """Error for a certificate or key that cannot be read; the message contains its name, and never its content."""
+    """Error for an unreadable certificate or key; the message contains the name of it, and never the content."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -34,7 +39,7 @@ class Certificate:
 
     @classmethod
     def read(cls, pem: bytes) -> Self:
-        """Return the first certificate in a PEM text. Raise UnreadableError if there is none."""
+        """Return the first certificate in a PEM text. Raises UnreadableError if there is none."""
         try:
             found = x509.load_pem_x509_certificate(pem)
             return cls(found.public_bytes(serialization.Encoding.PEM), found)
@@ -43,12 +48,12 @@ class Certificate:
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of the whole certificate, as `openssl x509 -fingerprint` computes it: 64 hexadecimal digits."""
+        """SHA-256 of the whole certificate in 64 hexadecimal digits, as `openssl x509 -fingerprint` computes it."""
         return self.parsed.fingerprint(hashes.SHA256()).hex()
 
     @cached_property
     def subject(self) -> str:
-        """The common name of the subject, or else the whole name."""
+        """The common name of the certificate's subject or, if there is none, the subject's whole name."""
         names = self.parsed.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)
         return str(names[0].value) if names else self.parsed.subject.rfc4514_string()
 
@@ -97,7 +102,7 @@ class Certificate:
 
 @lru_cache(maxsize=1024)
 def _signed_by(certificate: Certificate, authority: Certificate) -> bool:
-    """Verify a signature; cached, because each pass checks the same few certificates against all caBundles."""
+    """Verify a signature; results are cached, because each pass checks the same certificates against all caBundles."""
     try:
         certificate.parsed.verify_directly_issued_by(authority.parsed)
     except (ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm):
@@ -112,11 +117,12 @@ class Pair:
     certificate: Certificate
     key_pem: bytes = field(repr=False)
     above: tuple[Certificate, ...] = ()
-    """The intermediate authorities that a server presents with its certificate. Muster's own certificates have none;
-    certificates of another issuer may have some."""
+    """The intermediate authorities that a server presents with its certificate. Muster's own certificates have no
+    intermediate authorities; certificates of another issuer may have some.
+    """
 
     def vouched_by(self, trusted: Collection[Certificate]) -> bool:
-        """Return True if a client that trusts these certificates accepts this one.
+        """Return True if a client that trusts the certificates in `trusted` accepts this certificate.
 
         `trusted` must contain the certificate itself, its signer, or the signer of one of its intermediate authorities.
         """
@@ -131,7 +137,10 @@ class Pair:
 
     @classmethod
     def read(cls, cert_pem: bytes, key_pem: bytes) -> Self:
-        """Return a certificate with its key; an UnreadableError names the invalid part, or reports a mismatch."""
+        """Return a certificate with its key.
+
+        Raises UnreadableError, which names an unreadable part or reports that the two do not match.
+        """
         certificate = Certificate.read(cert_pem)
         try:
             key = serialization.load_pem_private_key(key_pem, password=None)
@@ -150,7 +159,7 @@ class Pair:
 
 
 def read_bundle(pem: bytes) -> tuple[Certificate, ...]:
-    """Return the certificates in a PEM text in order, without duplicates and unreadable parts."""
+    """Return the certificates in a PEM text, in order, without duplicates and without unreadable parts."""
     found: dict[Certificate, None] = {}
     for block in _BLOCK.findall(pem):
         try:

@@ -8,7 +8,8 @@
 `<name>.crt/key`  the certificates in use, each under its name; `tls` is the webhook's
 ================  ====================================================================================================
 
-`ca.crt`, `tls.crt` and `tls.key` are named as in the Secrets of cert-manager, so a process mounts either.
+The keys `ca.crt`, `tls.crt` and `tls.key` have the same names in Secrets of cert-manager, so a process can mount a
+Secret of either kind.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,7 +24,7 @@ BUNDLE: Final = "ca.crt"
 ISSUER: Final = "issuer"
 NEXT: Final = "next"
 SERVING: Final = "tls"
-"""Name of the webhook's certificate in the Secret: tls.crt and tls.key."""
+"""Name of the webhook's certificate in the Secret, whose keys are tls.crt and tls.key."""
 REPORTS: Final = "reports"
 """Name of the certificate of the TrainJobs' status server."""
 WEB: Final = "web"
@@ -32,7 +33,7 @@ WEB: Final = "web"
 
 @dataclass(frozen=True)
 class Content:
-    """The readable part of the Secret; broken parts count as missing, and `faults` lists them.
+    """The readable part of the Secret; unreadable parts count as missing, and `faults` lists these parts.
 
     `ours` is False for a Secret of another issuer, which Muster never changes. `request` is a user's request for a
     renewal.
@@ -49,7 +50,7 @@ class Content:
 
     @property
     def signer(self) -> Pair | None:
-        """The newest authority with a key."""
+        """The newest authority whose key is in the Secret."""
         return self.coming or self.issuer
 
     def signer_of(self, leaf: Certificate) -> Certificate | None:
@@ -60,7 +61,7 @@ class Content:
 def read(
     data: Mapping[str, bytes], labels: Mapping[str, str], annotations: Mapping[str, str], leaves: tuple[str, ...]
 ) -> Content:
-    """Return the content of an existing Secret; `leaves` are the names of the server certificates in it."""
+    """Return the content of an existing Secret; `leaves` has the names of the Secret's server certificates."""
     faults: list[str] = []
     found = {name: _pair(data, name, faults) for name in (ISSUER, NEXT, *leaves)}
     issuer, coming = found[ISSUER], found[NEXT]
@@ -78,7 +79,7 @@ def read(
 
 
 def data_of(content: Content) -> dict[str, bytes | None]:
-    """Return the data of the Secret that has this content; a key whose value is None is to be removed."""
+    """Return the data of a Secret with this content; a key whose value is None is to be removed."""
     result: dict[str, bytes | None] = {BUNDLE: write_bundle(content.trusted)}
     for name, pair in ((ISSUER, content.issuer), (NEXT, content.coming), *content.leaves.items()):
         result[f"{name}.crt"] = pair.certificate.pem if pair else None
@@ -87,7 +88,7 @@ def data_of(content: Content) -> dict[str, bytes | None]:
 
 
 def annotations_of(content: Content) -> dict[str, str | None]:
-    """Return the annotations of the Secret that has this content; an annotation with value None is to be removed."""
+    """Return the annotations of a Secret with this content; an annotation with the value None is to be removed."""
     return {names.ROTATE: content.request or None}
 
 
@@ -103,14 +104,16 @@ def _pair(data: Mapping[str, bytes], name: str, faults: list[str]) -> Pair | Non
 
 
 def all_pairs(content: Content) -> Iterator[tuple[str, Certificate]]:
-    """Return every certificate with a key, by its name in the Secret."""
+    """Yield every certificate that has a key, with its name in the Secret."""
     for name, pair in ((ISSUER, content.issuer), (NEXT, content.coming), *content.leaves.items()):
         if pair:
             yield name, pair.certificate
 
 
 _LATE = 4
-"""A certificate is reported as overdue after one quarter of the time between its due renewal and its expiry."""
+"""Divisor of the time between a certificate's due renewal and its expiry. After this part of the time, the certificate
+is reported as overdue.
+"""
 
 
 def problems(
@@ -121,7 +124,10 @@ def problems(
     leaves: Sequence[str],
     managed: bool = True,
 ) -> list[str]:
-    """Return all problems. `bundles` are the caBundles by webhook configuration, `leaves` the required certificates."""
+    """Return sentences about all problems of the certificates.
+
+    `bundles` maps a webhook configuration to its caBundles; `leaves` has the names of the required certificates.
+    """
     if content is None:
         return ["the Secret does not exist"]
     foreign = (

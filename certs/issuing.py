@@ -1,4 +1,4 @@
-"""Execution of the steps of `rotation`: new keys and certificates, and the resulting content."""
+"""Execution of the steps that `rotation` decides: new keys and certificates, and the Secret's resulting content."""
 
 import ipaddress
 import secrets
@@ -12,7 +12,7 @@ from certs.rotation import Bundles, Drop, Issue, NewAuthority, Refuse, Situation
 
 
 def all_steps(content: Content | None, bundles: Bundles, at: Situation) -> tuple[Content | None, list[Step]]:
-    """Take all steps that are possible now; return the resulting content, to be written at once, and the steps."""
+    """Take all steps that are possible now; return the steps, and the resulting content, which one write stores."""
     steps: list[Step] = []
     while step := next_step(content, bundles, at):
         steps.append(step)
@@ -21,7 +21,7 @@ def all_steps(content: Content | None, bundles: Bundles, at: Situation) -> tuple
 
 
 def _after(content: Content, step: Step, at: Situation) -> Content:
-    """Return the content after one step."""
+    """Return the content of the Secret after one step."""
     match step:
         case NewAuthority():
             return _with_authority(content, at)

@@ -3,13 +3,14 @@
 Authorities change in this order, so that every API server always trusts the certificates of every replica:
 
 1. `NewAuthority`: the next authority is in the Secret, and is added to every caBundle next to the old one.
-2. `Issue`: once every caBundle has contained it for `trust_wait_s`, so that every API server has loaded the change, the
-   authority signs new certificates in the Secret.
+2. `Issue`: the next authority signs new certificates in the Secret. Before that, every caBundle must have contained
+   the authority for `trust_wait_s`, so that every API server has loaded the change.
 3. `Drop`: an old authority is removed when it has signed no certificate in the Secret for `load_wait_s`, so that every
    replica has loaded the new certificates.
 
-There are two clocks, because one of them may jump: the API server's time decides validity, which the API server checks,
-and this process's monotonic clock measures waits. After a restart each wait begins again, which is late but safe.
+There are two clocks, because the wall clock may jump. The API server's time decides if a certificate is valid, because
+the API server checks the validity. This process's monotonic clock measures waits. After a restart of this process, each
+wait begins again, which delays the rotation but is safe.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,7 +21,7 @@ from certs.certificate import Certificate, Pair
 from certs.content import Content
 
 REQUESTS: Final = ("serving", "authority")
-"""Requests of users: new certificates, or also a new authority."""
+"""Values with which users request new server certificates (`serving`), or also a new authority (`authority`)."""
 _LONGEST_S: Final = 600.0
 _SHORTEST_S: Final = 0.1
 
@@ -36,7 +37,7 @@ class WantedCertificate:
 
 @dataclass(frozen=True, kw_only=True)
 class Terms:
-    """Lifetimes of certificates, and the time that other processes need to load a change; all in seconds."""
+    """Lifetimes of certificates, and the times that other processes need to load a change; all in seconds."""
 
     authority_life_s: float
     life_s: float
@@ -48,9 +49,9 @@ class Terms:
 
 @dataclass(frozen=True, kw_only=True)
 class Situation:
-    """Input of a decision besides the Secret and the caBundles.
+    """Input of a decision other than the Secret and the caBundles.
 
-    The maps have a time in seconds by the fingerprint of a certificate; a missing entry counts as 0.
+    The mappings map the fingerprint of a certificate to a time in seconds; a missing entry counts as 0.
     """
 
     now_s: float
@@ -58,9 +59,9 @@ class Situation:
     terms: Terms
     wanted: Sequence[WantedCertificate]
     trusted_s: Mapping[str, float] = field(default_factory=dict)
-    """Time for which this process has continuously seen an authority in every existing caBundle."""
+    """Maps an authority to the time for which this process has continuously seen it in every existing caBundle."""
     loaded_s: Mapping[str, float] = field(default_factory=dict)
-    """Time for which this process has continuously seen a certificate in the Secret."""
+    """Maps a certificate to the time for which this process has continuously seen it in the Secret."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ class NewAuthority:
 
 @dataclass(frozen=True)
 class Issue:
-    """Step that issues these certificates, by the current authority or by the next one, which then becomes current."""
+    """Step in which the current authority or the next one issues certificates; the next one then becomes current."""
 
     why: str
     wanted: tuple[WantedCertificate, ...]
@@ -81,14 +82,14 @@ class Issue:
 
 @dataclass(frozen=True)
 class Drop:
-    """Step that removes these trusted authorities, because no replica presents a certificate signed by them."""
+    """Step that removes trusted authorities, because no replica presents a certificate that they have signed."""
 
     authorities: tuple[Certificate, ...]
 
 
 @dataclass(frozen=True)
 class Refuse:
-    """Step that removes a user's request that is not in REQUESTS."""
+    """Step that removes a user's request that is not one of REQUESTS."""
 
     why: str
 
@@ -99,7 +100,7 @@ Bundles = Sequence[tuple[Certificate, ...]]
 
 
 def next_step(content: Content | None, bundles: Bundles, at: Situation) -> Step | None:
-    """Return the next step to write to the Secret, or None; `content` is None if there is no Secret."""
+    """Return the next step, or None if none is due; `content` is None if there is no Secret."""
     content = content or Content()
     if not content.ours:
         return None
@@ -125,7 +126,10 @@ def _why_new_authority(content: Content, now_s: float) -> str:
 
 
 def _issue(content: Content, bundles: Bundles, at: Situation) -> Issue | None:
-    """Return the certificates to issue. Only an authority that every API server trusts may sign."""
+    """Return the step that issues the certificates that are due, if any.
+
+    Only an authority that every API server trusts is allowed to sign.
+    """
 
     def ready(pair: Pair | None) -> bool:
         if pair is None or not pair.certificate.valid_at(at.now_s):
@@ -146,7 +150,7 @@ def _issue(content: Content, bundles: Bundles, at: Situation) -> Issue | None:
 
 
 def _why_new(content: Content, wanted: WantedCertificate, issuer: Certificate, now_s: float, ends_s: float) -> str:
-    """Return the reason for a new certificate, valid until `ends_s`; empty without a reason."""
+    """Return the reason to issue a new certificate, valid until `ends_s`; empty if there is no reason."""
     pair = content.leaves.get(wanted.name)
     if pair is None:
         return "there was none"
@@ -163,7 +167,7 @@ def _why_new(content: Content, wanted: WantedCertificate, issuer: Certificate, n
 
 
 def _unused(content: Content, authority: Certificate, at: Situation) -> bool:
-    """Return True if no replica presents, or will present, a certificate of this authority."""
+    """Return True if no replica presents, or will present, a certificate that this authority has signed."""
     if authority in {pair.certificate for pair in (content.issuer, content.coming) if pair}:
         return False
     leaves = [pair.certificate for pair in content.leaves.values()]
@@ -180,7 +184,8 @@ def bundle_for(
 ) -> tuple[Certificate, ...]:
     """Return the new caBundle of a webhook whose caBundle is now `present`.
 
-    The new caBundle consists of the Secret's authorities, of `also`, and of present ones that a replica may still use.
+    The new caBundle consists of the Secret's authorities, of the authorities in `also`, and of those in `present` whose
+    certificates a replica may still present.
     """
     trusted = dict.fromkeys((*content.trusted, *also))
     if not trusted:
@@ -190,7 +195,7 @@ def bundle_for(
 
 
 def next_pass_s(content: Content | None, at: Situation) -> float:
-    """Return the seconds until the next decision without a change; at most ten minutes, because clocks may jump."""
+    """Return the seconds after which to decide again if nothing changes; at most 600, because clocks may jump."""
     waits: list[float] = [_LONGEST_S, *(_waits(content, at) if content and content.ours else ())]
     return max(_SHORTEST_S, min(waits))
 
@@ -216,7 +221,7 @@ def _rest(seen: Mapping[str, float], certificate: Certificate, wait_s: float) ->
 
 
 class Since:
-    """Recorder of the time at which each item appeared, in seconds of one monotonic clock."""
+    """Recorder of the time when each item appeared, in seconds of a monotonic clock."""
 
     def __init__(self) -> None:
         self._first_s: dict[str, float] = {}

@@ -1,4 +1,4 @@
-"""SSH keys for the pods of one workload, as a Secret that they mount."""
+"""SSH keys for the pods of one workload, in a Secret that the pods mount."""
 
 from base64 import b64encode
 from dataclasses import dataclass
@@ -21,14 +21,17 @@ _RSA_BITS = 2048
 
 @dataclass(frozen=True, slots=True)
 class SSHKeyPair:
-    """A private key in a format that OpenSSH reads, and its line for authorized_keys."""
+    """A private key in a format that OpenSSH reads, and the public key as a line for authorized_keys."""
 
     private: bytes
     public: bytes
 
 
 def key_pair(kind: KeyKind | Literal["rsa"] = "ed25519") -> SSHKeyPair:
-    """Return a new pair: Ed25519, ECDSA (P-521), or RSA as PEM (PKCS#1) for programs that read the file themselves."""
+    """Return a new key pair: Ed25519, ECDSA (P-521), or RSA.
+
+    RSA keys are in PEM format (PKCS#1), for programs that read the key file without OpenSSH.
+    """
     layout = serialization.PrivateFormat.OpenSSH
     key: PrivateKey
     if kind == "rsa":
@@ -41,7 +44,10 @@ def key_pair(kind: KeyKind | Literal["rsa"] = "ed25519") -> SSHKeyPair:
 
 
 def pair_of(private: bytes) -> SSHKeyPair:
-    """Return the key pair of a private key (OpenSSH format or PEM); raises ValueError if the key is unreadable."""
+    """Return the key pair of a private key in OpenSSH or PEM format.
+
+    Raises ValueError if the key is unreadable.
+    """
     load = serialization.load_ssh_private_key if b"OPENSSH" in private else serialization.load_pem_private_key
     try:
         key = load(private, password=None)
@@ -57,11 +63,11 @@ def _public(key: PrivateKey) -> bytes:
 
 
 def secret_data(pair: SSHKeyPair) -> dict[str, str]:
-    """Return `data` of a Secret of type kubernetes.io/ssh-auth, which also carries the public key."""
+    """Return the field `data` of a Secret of type kubernetes.io/ssh-auth that also contains the public key."""
     return {PRIVATE_KEY: b64encode(pair.private).decode(), PUBLIC_KEY: b64encode(pair.public).decode()}
 
 
 def complete(component: Component) -> dict[str, Any]:
-    """Return the manifest to create, with a new key pair if the component requests one."""
+    """Return the manifest of a component, with a new key pair if the component requests one."""
     manifest = dict(component.manifest)
     return {**manifest, "data": secret_data(key_pair(component.keys))} if component.keys else manifest

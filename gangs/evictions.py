@@ -17,7 +17,7 @@ from muster.workloads.owners import workload_of
 _ACTIONS = {"preempted": "preempt", "reclaimed": "reclaim", "recalled": "recall", "moved": "move"}
 """Maps the last part of an eviction reason's code to the planner action that decided on the eviction."""
 _TIME = slice(len("2026-11-30T"), None)
-"""Slice of an RFC 3339 time that contains the time of day."""
+"""Slice that selects the time of day in an RFC 3339 time."""
 
 
 class EvictionText(NamedTuple):
@@ -32,10 +32,10 @@ def evictions(
     placements: Sequence[Placement],
     pods: Mapping[tuple[str, str], Sequence[Pod]],
 ) -> dict[str, EvictionText]:
-    """Return the text for each gang that will be evicted or waits for evictions, by the gang's key.
+    """Return a mapping from the key of each gang that will be evicted, or that waits for evictions, to its text.
 
-    The victims are named in the placement of the gang that gets their nodes. Without that placement in `placements`,
-    the annotations of a victim's pods name at least the queue of that gang.
+    The victims are named in the placement of the gang that gets their nodes. If `placements` lacks this placement, the
+    annotations of a victim's pods name at least the queue of the gang that gets the nodes.
     """
     titles = {}
     for group in groups:
@@ -58,7 +58,7 @@ def evictions(
 
 
 def displacers(groups: Sequence[PodGroup], placements: Sequence[Placement]) -> dict[str, str]:
-    """Map the key of each evicted gang to the workload that got its nodes, such as `Job team/train`.
+    """Return a mapping from the key of each evicted gang to the workload that got its nodes, as `Job team/train`.
 
     Workloads that no longer exist are left out.
     """
@@ -72,7 +72,7 @@ def displacers(groups: Sequence[PodGroup], placements: Sequence[Placement]) -> d
 
 
 def _of_members(pods: Mapping[tuple[str, str], Sequence[Pod]]) -> Iterator[tuple[str, EvictionText]]:
-    """Yield the texts of gangs whose pods have an eviction notice in their annotations."""
+    """Yield key and text of each gang whose pods have an eviction notice in their annotations."""
     for (namespace, name), members in pods.items():
         annotations = [each.metadata.annotations for each in members if not each.metadata.deletion_timestamp]
         notices = sorted(

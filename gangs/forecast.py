@@ -1,7 +1,7 @@
 """Expected starts of waiting gangs, for `muster ps --start`.
 
-A start is taken from a reservation, or simulated from declared and past run times. Pure. If the user may not list the
-objects of the whole cluster, only reservations give times.
+A start is taken from a reservation, or simulated from declared and past run times. Pure. If the user is not allowed to
+list the objects of the whole cluster, only reservations give expected starts.
 """
 
 from collections import Counter
@@ -43,7 +43,7 @@ class ForecastCluster(NamedTuple):
 
 
 def with_starts(rows: Sequence[GangRow], cluster: ForecastCluster | None, now: float) -> list[GangRow]:
-    """Return the rows of the waiting gangs; each contains the interval of its expected start, if known."""
+    """Return the rows of the waiting gangs, each with the interval of the gang's expected start, if known."""
     waiting = [row for row in rows if row.state in WAITING]
     asked = [row for row in waiting if not row.expected_start]
     played = starts(scene_of(cluster, waiting, now)) if cluster and asked else {}
@@ -51,9 +51,9 @@ def with_starts(rows: Sequence[GangRow], cluster: ForecastCluster | None, now: f
 
 
 def unknown_text(waiting: Sequence[GangRow], cluster: ForecastCluster) -> str:
-    """Return a text that explains why no start is known, and what would help.
+    """Return a text that explains why no expected start is known, and what would help.
 
-    Return "" if no gang waits, or if the start of at least one waiting gang is known.
+    Return "" if no gang waits, or if the expected start of at least one waiting gang is known.
     """
     if not waiting or any(row.earliest_start for row in waiting):
         return ""
@@ -77,7 +77,7 @@ def unknown_text(waiting: Sequence[GangRow], cluster: ForecastCluster) -> str:
 
 
 def _with_forecast(row: GangRow, interval: Interval | None, now: float) -> GangRow:
-    """Return the row with the interval of the gang's start, taken from its reservation or else from the simulation."""
+    """Return the row with the interval of the gang's start, from its reservation or else from the simulation."""
     if row.expected_start:
         at = row.expected_start
         return structs.replace(row, earliest_start=at, latest_start=at, start_known_by="reservation")
@@ -93,7 +93,7 @@ def _with_forecast(row: GangRow, interval: Interval | None, now: float) -> GangR
 
 
 def scene_of(cluster: ForecastCluster, rows: Iterable[GangRow], now: float) -> Scene:
-    """Return the input of the simulation for these gangs, ordered by priority and age.
+    """Return the simulation's input, in which the waiting gangs are ordered by priority and age.
 
     Pods without a gang, and pods whose requests cannot be read, never end in the simulation.
     """
@@ -123,7 +123,7 @@ def _key(row: GangRow) -> Key:
 def _waits(row: GangRow, group: PodGroup | None, pods: Sequence[Pod], jobs: Mapping[str, Job]) -> Waits | None:
     """Return the simulation's input for a gang that waits for free capacity.
 
-    Returns None if the gang waits for something else, or if its requests are unknown.
+    Returns None if the gang does not wait for free capacity, or if its requests are unknown.
     """
     if group is None or (row.state == "Waiting" and not row.needs_room):
         return None
@@ -133,7 +133,7 @@ def _waits(row: GangRow, group: PodGroup | None, pods: Sequence[Pod], jobs: Mapp
 
 
 def _needs(pods: Sequence[Pod], job: Job | None, minimum: int) -> list[tuple[int, Vector]]:
-    """Return the number and requests of the pods that start together, from existing pods or from a Job's templates.
+    """Return number and requests of the pods that start together, from existing pods or from a Job's templates.
 
     Returns an empty list if the gang has too many pods, or if a quantity is unreadable. The planner itself reports both
     errors.

@@ -13,7 +13,7 @@ from muster.workloads.table import slot_of
 
 _DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"
 _FIRST = ("launcher", "master", "chief", "leader", "head")
-"""Pod sets that are listed first because they contain rank 0, regardless of the alphabetical order."""
+"""Names of pod sets that are listed first, because they contain rank 0; other pod sets are in alphabetical order."""
 _NEAR = 5
 
 
@@ -22,7 +22,7 @@ class UnknownGangError(ValueError):
 
 
 def named(rows: Sequence[GangRow], text: str, namespace: str, kind: str = "") -> GangRow:
-    """Return the gang of the workload `NAME` or `KIND/NAME` (as `-o name` prints it).
+    """Return the gang of the workload `NAME` or `KIND/NAME` (the output of `kubectl get -o name`).
 
     Gangs that have not ended are preferred. Raises UnknownGangError with a list of the existing names.
     """
@@ -44,7 +44,7 @@ def named(rows: Sequence[GangRow], text: str, namespace: str, kind: str = "") ->
 
 
 def members(objects: RowSources, row: GangRow) -> list[Pod]:
-    """Return the pods of a gang by rank; if a Job has started several times, the pods of the last start.
+    """Return the pods of a gang in rank order; if a Job has started several times, only the pods of the last start.
 
     Pods of initializers come last.
     """
@@ -56,7 +56,7 @@ def members(objects: RowSources, row: GangRow) -> list[Pod]:
 
 
 def by_rank(pods: Iterable[Pod]) -> dict[int, Pod]:
-    """Return pods in the order of `members` by their ranks in the gang.
+    """Return a mapping from ranks in the gang to pods, in the order of `members`.
 
     The ranks of a pod set follow the ranks of the previous pod set. A pod without an index gets the next rank.
     """

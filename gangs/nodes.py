@@ -1,4 +1,4 @@
-"""Rows of nodes, with free GPUs, rack and model; similar nodes share a row. Pure."""
+"""Rows of nodes, with free GPUs, rack and GPU model; similar nodes share a row. Pure."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
@@ -19,15 +19,15 @@ _MEMORY = "memory"
 
 
 class NodeRow(Struct, frozen=True, rename="camel", kw_only=True):
-    """One node, as data. Numbers of GPUs may be fractional."""
+    """The row of one node; numbers of GPUs may be fractional."""
 
     name: str
     rack: str
-    """The value of the label whose key ends with `rack`, or else the zone."""
+    """The node's rack: the value of the label whose key ends with `rack`, or else the zone."""
     model: str
     """Model of the node's GPUs."""
     state: str
-    """Free, Mixed, Full, Cordoned, Suspect or NotReady."""
+    """State of the node: Free, Mixed, Full, Cordoned, Suspect or NotReady."""
     gpus: float
     free_gpus: float
     free_cpu: int
@@ -51,7 +51,7 @@ class AlikeRow(Struct, frozen=True, rename="camel", kw_only=True):
 
 
 def node_rows(nodes: Iterable[Node], pods: Iterable[Pod], rules_in: Callable[[str], FaultRules]) -> list[NodeRow]:
-    """Return a row per node, ordered by rack, model and name; completed pods do not use resources.
+    """Return a row per node, ordered by rack, GPU model and name; completed pods do not count as using resources.
 
     `rules_in` returns the rules for suspect nodes of a node pool.
     """
@@ -64,7 +64,7 @@ def node_rows(nodes: Iterable[Node], pods: Iterable[Pod], rules_in: Callable[[st
 
 
 def alike(rows: Iterable[NodeRow]) -> list[AlikeRow]:
-    """Return one row for all nodes of the same rack, model, state and free GPUs.
+    """Return one row for all nodes with the same rack, GPU model, state and number of free GPUs.
 
     Rows with the most free GPUs come first.
     """
@@ -79,7 +79,7 @@ def alike(rows: Iterable[NodeRow]) -> list[AlikeRow]:
 
 
 def rack_of(labels: Mapping[str, str]) -> str:
-    """Return the rack of a node, otherwise its zone.
+    """Return the rack of a node or, if it is unknown, the node's zone.
 
     Clusters use different label keys for racks, but all these keys end with `rack`.
     """
@@ -101,7 +101,7 @@ def offered(node: Node) -> Vector:
 
 
 def held(pod: Pod) -> Vector:
-    """Return the resources that a pod uses on its node; empty if its quantities cannot be parsed, as in the planner."""
+    """Return the resources that a pod uses on its node; empty, as in the planner, if its quantities are unreadable."""
     try:
         return counted(pod)
     except ValueError:

@@ -1,6 +1,7 @@
 """Workloads without a gang: batch/v1 Jobs (suspended, rejected or not managed), and held workloads of other kinds.
 
-Workloads without pods placed by Muster have no PodGroup; the reason is only in the object itself and its Events.
+A workload has no PodGroup if it has no pods that Muster places. The reason is then only in the workload's object and
+its Events.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,15 +25,15 @@ from muster.workloads.verbs import is_held, released_by
 Refusals = Mapping[str, tuple[float, str]]
 """Maps an owner's UID to the time and reason of the latest failure to create one of its pods."""
 _NOTES = frozenset({names.CREATED_BY, names.MOVED_TO, names.HELD_REPLICAS, names.MANAGED})
-"""Label and annotation keys of Muster that do not request a placement by Muster."""
+"""Keys of Muster's labels and annotations that do not request a placement by Muster."""
 _FORBIDDEN = " is forbidden: "
-"""Text between a pod's name and the reason in the API server's rejection of the pod."""
+"""Text between a pod's name and the reason in the API server's message about the rejected pod."""
 HELD_KINDS = tuple(kind for kind in KINDS if kind.labelled and kind.verbs and kind.resource is not INDEXED_JOBS)
 """Kinds of workloads that have neither pods nor a Volcano Job while they are held."""
 
 
 def is_held_by_user(kind: WorkloadKind, workload: JSON) -> bool:
-    """Return True if a workload is suspended, or was scaled to 0 by `muster hold`, and no other object controls it."""
+    """Return True if no other object controls a workload that is suspended or that `muster hold` has scaled to 0."""
     meta, noted = metadata_of(workload), kind.verbs is not None and bool(kind.verbs.count)
     return is_held(kind, workload) and not meta.controller and (not noted or names.HELD_REPLICAS in meta.annotations)
 
@@ -43,13 +44,13 @@ def held_queue(kind: WorkloadKind, workload: JSON, namespace: Namespace | None) 
 
 
 def metadata_of(document: Mapping[str, Any]) -> ObjectMeta:
-    """Return the metadata of a workload or template as the API server returns it; fields may be null."""
+    """Return the metadata of a workload or template as decoded from JSON, in which fields may be null."""
     given = {key: value for key, value in mapping(document.get("metadata")).items() if value is not None}
     return msgspec.convert(given, ObjectMeta)
 
 
 def queue_of(job: IndexedJob, namespace: Namespace | None) -> str:
-    """Return the queue of a Job's pods; "" if Muster does not place them."""
+    """Return the queue of a Job's pods; "" if Muster does not place these pods."""
     return _queue([job.metadata, _template(job)], namespace)
 
 
@@ -69,7 +70,7 @@ def state(job: IndexedJob, *, managed: bool) -> State:
 
 
 def reason(job: IndexedJob, state: State, refusals: Refusals, *, managed: bool) -> str:
-    """Return why a Job has no gang, or why it failed."""
+    """Return the reason why a Job has no gang, or why it failed."""
     _, refusal = refusals.get(job.metadata.uid, (0.0, ""))
     if state in ENDED:
         return _failure(job)
@@ -97,7 +98,7 @@ def not_managed(job: IndexedJob) -> str:
 
 
 def refusals(events: Iterable[Event]) -> Refusals:
-    """Return the latest failure to create pods for each owner, by the owner's UID: its time, and the error."""
+    """Return a mapping from an owner's UID to its latest failure to create pods: the time, and the error."""
     result: dict[str, tuple[float, str]] = {}
     for each in sorted(events, key=lambda event: event.last_timestamp or ""):
         at = readable_time(each.last_timestamp or each.metadata.creation_timestamp) or 0.0
@@ -140,7 +141,7 @@ def flow_text(job_flow: JobFlow) -> str:
 
 
 def owners(pods: Iterable[Pod]) -> set[str]:
-    """Return the UIDs of the controllers of these pods."""
+    """Return the UIDs of the objects that control the given pods."""
     return {above.uid for pod in pods if (above := pod.metadata.controller)}
 
 

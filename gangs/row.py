@@ -1,7 +1,7 @@
-"""A row of the list of gangs, and the row of a gang with a PodGroup. Pure.
+"""A row of the list of gangs, and the row of a gang with a PodGroup; the functions are pure.
 
-Cells are empty or less exact if the user may not read some kinds of objects. For example, without access to pods,
-counts come from the PodGroup, and nodes from the placement.
+Cells are empty or less exact if the user is not allowed to read some kinds of objects. For example, without access to
+pods, counts come from the PodGroup, and nodes from the placement.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ from muster.workloads.table import row_of
 
 
 class GangRow(Struct, frozen=True, rename="camel", kw_only=True):
-    """One gang, as data."""
+    """A row of the list of gangs, as data."""
 
     namespace: str
     kind: str
@@ -36,8 +36,9 @@ class GangRow(Struct, frozen=True, rename="camel", kw_only=True):
     reference: str
     """The workload's name for kubectl, such as job.batch/longrun."""
     part: str = ""
-    """Part of the workload to which this gang belongs: a replicated job, a Job or a group. The part is empty if the
-    workload has only one gang."""
+    """Part of the workload to which this gang belongs: a replicated job, a Job or a group. The field is empty if the
+    workload has only one gang.
+    """
     gang: str = ""
     """Name of the gang's PodGroup; empty without a PodGroup."""
     queue: str
@@ -56,18 +57,19 @@ class GangRow(Struct, frozen=True, rename="camel", kw_only=True):
     reason: str = ""
     """Reason why the gang waits or has a problem, in at most ten words."""
     message: str = ""
-    """The reason as a full sentence."""
+    """The reason why the gang waits or has a problem, as a full sentence."""
     needs_room: bool = False
     """True if the gang waits only because other gangs use the capacity."""
     expected_start: str = ""
-    """Expected start (RFC 3339); empty if the start is unknown or the gang has started."""
+    """Expected start of the gang (RFC 3339); empty if the start is unknown or the gang has started."""
     earliest_start: str = ""
-    """Beginning of an interval that ends at `latest_start` and contains the actual start in 80 % of cases (RFC 3339,
-    only with --start)."""
+    """Beginning (RFC 3339) of an interval that ends at `latest_start` and contains the actual start in 80 % of cases;
+    only with --start.
+    """
     latest_start: str = ""
     """End of the interval that begins at `earliest_start`; empty for an unknown end."""
     start_known_by: str = ""
-    """Source of the interval: a reservation, declared run times, or past run times."""
+    """Source of the interval of the start: a reservation, declared run times, or past run times."""
     nodes: list[str] = []
 
     @property
@@ -77,17 +79,17 @@ class GangRow(Struct, frozen=True, rename="camel", kw_only=True):
 
     @property
     def size(self) -> str:
-        """Numbers of running pods, of pods that start together, and of all pods, such as `0/8/10`."""
+        """The numbers of running pods, of pods that start together, and of all pods, such as `0/8/10`."""
         return f"{self.running}/{self.minimum}/{self.wanted}"
 
     @property
     def priority_text(self) -> str:
-        """The PriorityClass, or else the numeric priority; `-` if neither is known."""
+        """The gang's PriorityClass, or else its numeric priority; `-` if neither is known."""
         return self.priority_class or ("-" if self.priority is None else str(self.priority))
 
 
 def gang_row(group: PodGroup, pods: list[Pod] | None, placement: Placement | None, job: Job | None) -> GangRow:
-    """Return the row of a gang with its pods (None if the user may not list pods), placement and Volcano Job."""
+    """Return the row of a gang from its PodGroup, pods (None if unreadable for the user), placement and Volcano Job."""
     owner = workload_of(group)
     alive = [pod for pod in pods or () if not pod.metadata.deletion_timestamp]
     living = [pod for pod in alive if not pod.finished]
@@ -129,7 +131,7 @@ def gang_row(group: PodGroup, pods: list[Pod] | None, placement: Placement | Non
 
 
 def _priority(called: str, pods: Sequence[Pod]) -> tuple[int | None, str]:
-    """Return the gang's priority and its class; the class is empty if the pods limit the priority.
+    """Return the gang's priority and PriorityClass; the class is empty if the pods' classes limit the priority.
 
     A PodGroup without a class has priority 0, even if its pods have classes.
     """
@@ -156,7 +158,7 @@ def _expected(group: PodGroup, placement: Placement | None) -> str:
 
 
 def bare_row(owner: OwnerReference, meta: ObjectMeta, state: State, message: str, pods: Sequence[Pod] = ()) -> GangRow:
-    """Return a row without numbers of pods.
+    """Return the row of a workload without numbers of pods.
 
     If the workload failed or was terminated, the row has the reason of the first failed pod in `pods`.
     """

@@ -1,4 +1,4 @@
-"""The list of gangs, and the rows that change in it: one row per gang, and per workload without a gang. Pure."""
+"""The list of gangs, and its changed rows; the list has one row per gang, and one per workload without a gang. Pure."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -35,7 +35,7 @@ PodsByGang = Mapping[tuple[str, str], list[Pod]]
 
 @dataclass(slots=True)
 class RowSources:
-    """The objects from which rows are built; a field is None if the user may not read that kind."""
+    """The objects from which rows are built; a field is None if the user is not allowed to read its kind."""
 
     versions: dict[Resource[Any], str] = field(default_factory=dict)
     """Maps a listed kind of PodGroups to the resource version of the list, from which a watch continues."""
@@ -45,12 +45,13 @@ class RowSources:
     jobs: list[Job] | None = field(default_factory=list)
     train_jobs: list[TrainJob] | None = field(default_factory=list)
     plain_jobs: list[IndexedJob] = field(default_factory=list)
-    """Jobs of batch/v1, if the user may read them. A Job without pods has no PodGroup, so its row is built from the
-    Job."""
+    """Jobs of batch/v1, if the user is allowed to read Jobs. A Job without pods has no PodGroup, so the Job's row is
+    built from the Job.
+    """
     held: list[tuple[WorkloadKind, JSON]] = field(default_factory=list)
-    """Held workloads of the kinds in `plainjobs.HELD_KINDS` that the user may read."""
+    """Held workloads of those kinds in `plainjobs.HELD_KINDS` that the user is allowed to read."""
     job_flows: list[JobFlow] = field(default_factory=list)
-    """JobFlows that the user may read; a JobFlow has a row if its next Job cannot be created."""
+    """JobFlows, if the user is allowed to read them; a JobFlow has a row if its next Job cannot be created."""
     namespaces: list[Namespace] = field(default_factory=list)
     refusals: plainjobs.Refusals = field(default_factory=dict)
     """Maps an owner's UID to the time and reason of the latest failure to create one of its pods
@@ -58,7 +59,7 @@ class RowSources:
 
 
 def rows(objects: RowSources) -> list[GangRow]:
-    """Return one row per gang, and per workload without a gang, ordered by namespace, queue and age."""
+    """Return one row per gang and one per workload without a gang, ordered by namespace, queue and age."""
     pods = pods_by_gang(objects.pods or ())
     namespaces = {each.metadata.name: each for each in objects.namespaces}
     listed: set[str] = set()  # UIDs of the workloads that have a row, and of their owners
@@ -80,7 +81,7 @@ def rows(objects: RowSources) -> list[GangRow]:
 
 
 def difference(before: Iterable[GangRow], now: Iterable[GangRow]) -> list[tuple[GangRow | None, GangRow]]:
-    """Return the old and new row of each gang that has changed; the new state of a deleted gang is `Gone`."""
+    """Yield the old and the new row of each changed gang; in the new row of a deleted gang, the state is `Gone`."""
     old, new = ({(row.namespace, row.kind, row.name, row.gang): row for row in each} for each in (before, now))
     changed = [(old.get(key), row) for key, row in new.items() if old.get(key) != row]
     names = {key[:3] for key in new}  # a restarted gang has a new PodGroup
@@ -100,7 +101,7 @@ def gang_name(pod: Pod) -> str | None:
 
 
 def pods_by_gang(pods: Iterable[Pod]) -> dict[tuple[str, str], list[Pod]]:
-    """Return the pods of each gang, by namespace and name of its PodGroup; a gang without pods has no entry."""
+    """Return a mapping from namespace and name of a gang's PodGroup to its pods; a gang without pods has no entry."""
     found: dict[tuple[str, str], list[Pod]] = defaultdict(list)
     for pod in pods:
         if name := gang_name(pod):
@@ -146,7 +147,7 @@ def _of_jobs(objects: RowSources, pods: PodsByGang, listed: set[str]) -> Iterato
 
 
 def _of_held(objects: RowSources, namespaces: Mapping[str, Namespace], listed: set[str]) -> Iterator[GangRow]:
-    """Yield the rows of held workloads that are in a queue."""
+    """Yield the rows of held workloads whose pods will wait in a queue."""
     for kind, workload in objects.held:
         row, uid = held_row(kind, workload, namespaces), workload["metadata"]["uid"]
         if row.queue and uid not in listed:
@@ -166,7 +167,7 @@ def _of_plain_jobs(
 
 
 def _in_namespace(row: GangRow, namespace: Namespace | None) -> GangRow:
-    """Return the row of a gang, or the row with the reason that the deletion of the namespace prevents new pods."""
+    """Return the row of a gang; if its namespace is being deleted, with the reason that no pods can be created."""
     if row.state not in {*WAITING, "Suspended"} or not (namespace and namespace.metadata.deletion_timestamp):
         return row
     why = f"namespace {row.namespace} is being deleted"
@@ -174,7 +175,7 @@ def _in_namespace(row: GangRow, namespace: Namespace | None) -> GangRow:
 
 
 def _as_leaving(row: GangRow, why: EvictionText | None) -> GangRow:
-    """Return the row of a gang with nodes, with the eviction of the gang, or the evictions for which it waits."""
+    """Return the row of a gang with nodes, extended by its own eviction or by the evictions for which it waits."""
     if why is None or row.state in {*WAITING, *ENDED, "Suspended"}:
         return row
     also = "" if row.state == "Starting" or not row.message else f"; {row.message}"
@@ -182,7 +183,7 @@ def _as_leaving(row: GangRow, why: EvictionText | None) -> GangRow:
 
 
 def _as_evicted(row: GangRow, whom: str) -> GangRow:
-    """Return the row of a gang that waits after its eviction, with a message that names the gang on its nodes."""
+    """Return the row of a gang that waits after its eviction; its message names the gang that got the nodes."""
     return (
         row
         if row.state not in WAITING or not whom
@@ -198,7 +199,7 @@ def _as_refused(row: GangRow, why: str) -> GangRow:
 
 
 def _with_plain_job(row: GangRow, job: IndexedJob | None, pods: Sequence[Pod]) -> GangRow:
-    """Return the gang's row; if its batch/v1 Job has ended, with the Job's result.
+    """Return the gang's row; if the gang's batch/v1 Job has ended, the row has the Job's result.
 
     The Job's status shows the end a little earlier than the PodGroup's status.
     """

@@ -1,7 +1,7 @@
 """Run times of past gangs of a queue, and the expected remaining time of a running gang. Pure.
 
-Each interval is bounded by two past run times, without assuming a distribution. The run time of a gang that is like the
-previous gangs is in the interval in 80 % of cases.
+Each interval is bounded by two past run times, without assuming a distribution. If a gang is like the previous gangs of
+its queue, its run time is in the interval in 80 % of cases.
 """
 
 from collections import defaultdict
@@ -14,10 +14,11 @@ from muster.api.kubernetes.meta import readable_time
 from muster.api.volcano.batch import Job
 
 OUT_OF = 10
-"""Of this number of run times, one is shorter and one longer than the interval, which therefore contains 80 % of run
-times."""
+"""Number of run times of which one is shorter and one is longer than the interval, which therefore contains 80 % of run
+times.
+"""
 LEAST = OUT_OF - 1
-"""Minimum number of past runs for an interval. Fewer runs contain no sufficiently extreme values."""
+"""Minimum number of past runs for an interval. Fewer past runs have no run times that bound an interval of 80 %."""
 LATEST = 200
 """Maximum number of recent runs per queue, because usage patterns change."""
 _ENDS = ("Completed", "Failed")
@@ -31,7 +32,7 @@ class Interval(NamedTuple):
 
 
 def past_runs(objects: RowSources) -> dict[str, list[float]]:
-    """Return the run times of completed gangs in seconds, by queue; the latest run times come last.
+    """Return a mapping from a queue to its completed gangs' run times in seconds, latest last.
 
     Volcano Jobs record when they started and ended; for other gangs, the times are read from the pods. Gangs whose Job
     or pods have been deleted are not included.
@@ -52,7 +53,7 @@ def past_runs(objects: RowSources) -> dict[str, list[float]]:
 
 
 def _of_job(job: Job) -> tuple[float, float] | None:
-    """Return the end and the duration of a Job's last run; None if the run was ended by others."""
+    """Return end and duration of a Job's last run; None if the run did not end by itself."""
     at = {each.status: readable_time(each.last_transition_time) for each in job.status.conditions}
     end = at.get(job.status.state.phase) if job.status.state.phase in _ENDS else None
     begin = at.get("Running")

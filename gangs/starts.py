@@ -1,10 +1,10 @@
 """Expected starts of waiting gangs, from many simulations with different end times of the running gangs. Pure.
 
 A gang with a declared run time ends after this time. For every other gang, a simulation randomly selects one of the
-queue's past run times that exceed the gang's present run time. Without past run times, the gang never ends. Whenever a
-gang ends, the waiting gangs are processed in scheduling order. A gang that fits takes the capacity that it needs. A
-gang that does not fit reserves the free capacity that it could use. Queue shares, topology and affinity are not
-simulated, so the start of a waiting gang that fits is unknown.
+queue's past run times that exceed the gang's present run time. If there are no such run times, the gang never ends.
+Whenever a gang ends, the waiting gangs are processed in scheduling order. If a gang fits into the free capacity, it
+takes what it needs. If a gang does not fit, it reserves the free capacity that it could use. Queue shares, topology and
+affinity are not simulated. If a waiting gang already fits, it waits for another reason, so its start is unknown.
 """
 
 from bisect import bisect_right
@@ -27,7 +27,9 @@ _TRIALS = 200_000
 """Total number of gangs that all simulations of a forecast place. The number of simulations decreases with the number
 of gangs, down to a minimum."""
 TRIED = 20
-"""Maximum number of waiting gangs to simulate, in scheduling order. Further gangs have no expected start."""
+"""Maximum number of waiting gangs to simulate, in scheduling order. Waiting gangs beyond this number get no expected
+start.
+"""
 _SEED = 7
 Amounts = NDArray[np.int64]
 
@@ -42,7 +44,7 @@ class Life:
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """A running gang: its start, and the capacity that its end frees on each node."""
+    """A running gang with its start, and with the capacity that its end frees on each node."""
 
     life: Life
     elapsed_s: float
@@ -76,7 +78,7 @@ class _Pods(NamedTuple):
 
 
 def starts(scene: Scene, *, draws: int | None = None) -> dict[str, Interval]:
-    """Return each gang's interval that contains its start in 80 of 100 simulations, in seconds from now.
+    """Return a mapping from each gang to the interval, in seconds from now, with its start in 80 % of simulations.
 
     Gangs without a known start are left out.
     """
@@ -171,7 +173,7 @@ class _Play:
 
 
 def _in_order(free: Amounts, waiting: Sequence[_Waiting]) -> Iterator[tuple[Waits, Amounts]]:
-    """Yield the gangs that fit, with the capacity that they take from `free`.
+    """Yield the gangs that fit into the capacity `free`, each with the capacity that it takes.
 
     A gang that does not fit yet reserves the free capacity that it could use, so later gangs cannot take it.
     """
@@ -186,7 +188,7 @@ def _in_order(free: Amounts, waiting: Sequence[_Waiting]) -> Iterator[tuple[Wait
 
 
 def _used_capacity(free: Amounts, needs: Sequence[_Pods | None]) -> tuple[bool, Amounts]:
-    """Return True if a gang fits, and the capacity that its pods take on the fullest suitable nodes.
+    """Return whether a gang fits into the free capacity, and what its pods take on the fullest suitable nodes.
 
     For a gang that does not fit, return the capacity for as many of its pods as possible.
     """

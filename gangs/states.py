@@ -1,4 +1,4 @@
-"""Texts about the state of a gang, as a full sentence and in at most ten words, and the gang's nodes. Pure."""
+"""Texts about the state of a gang: a full sentence, a text of at most ten words, and the gang's nodes. Pure."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -26,7 +26,7 @@ def nodes_of(pods: Sequence[Pod] | None, living: Sequence[Pod], placement: Place
 def message_of(
     group: PodGroup, state: State, placement: Placement | None, living: Sequence[Pod], pods: Sequence[Pod] = ()
 ) -> str:
-    """Return a sentence that explains the gang's wait, failure or other problem; empty without one."""
+    """Return a sentence that explains why the gang waits, has failed or has another problem; otherwise empty."""
     if state == "Reserved" and placement is not None and placement.status.message:
         return placement.status.message
     if group.why_waiting:
@@ -48,14 +48,14 @@ def message_of(
 
 
 def _replaced(group: PodGroup, living: Sequence[Pod], pods: Sequence[Pod]) -> str:
-    """Return the first failure of a running gang with too few pods, until its owner has replaced the failed pods."""
+    """Return a text about the first failure in a running gang whose owner has not replaced the failed pods yet."""
     ended = sum(pod.status.phase == "Succeeded" for pod in pods)
     few = len(living) + ended < group.spec.min_member
     return f"{failed_text(pods, '')}{_NOT_REPLACED}" if few and first_failure(pods) else ""
 
 
 def failed_text(pods: Sequence[Pod], ending: str) -> str:
-    """Return why a gang failed: its first failed pod, then its owner's message, if it does not name the same pod."""
+    """Return why a gang failed: its first failed pod, and its owner's message unless this names the same pod."""
     first = first_failure(pods)
     if first is None or f"pod {first[0].metadata.name} " in ending:
         return ending
@@ -72,7 +72,7 @@ def reason_of(
     group: PodGroup, state: State, message: str, placement: Placement | None, living: Sequence[Pod],
     pods: Sequence[Pod] = (),
 ) -> str:  # fmt: skip
-    """Return the reason for a gang's state, for a list: in at most ten words."""
+    """Return the reason for a gang's state in at most ten words, for a list."""
     if (state == "Failed" or message.endswith(_NOT_REPLACED)) and (first := first_failure(pods)):
         return brief(first[1])
     if state == "Reserved" and placement is not None:
@@ -89,9 +89,9 @@ def _waits_for_room(group: PodGroup) -> PodGroupCondition | None:
 
 
 def _lacks(waits: PodGroupCondition) -> dict[str, Any]:
-    """Return the shortage that the planner has found, as data.
+    """Return the data of the shortage that the planner has reported.
 
-    The shortage is empty for a condition with only text, which an older version wrote.
+    The result is empty if the condition has only text, because an older version of Muster wrote it.
     """
     return waits.why.params if waits.why else {}
 

@@ -1,4 +1,4 @@
-"""Short texts for lists: a reason in ten words, names of nodes, ranks, time spans. Pure."""
+"""Short texts for lists: a reason in ten words, names of nodes, ranks, and time spans. Pure."""
 
 import re
 from collections import defaultdict
@@ -47,7 +47,7 @@ def brief(text: str) -> str:
 
 
 def ranges(names: Iterable[str]) -> list[str]:
-    """Return names that differ only in a number as one text: `node-[0000-0003,0007]`."""
+    """Return names that differ only in a number as one text, such as `node-[0000-0003,0007]`."""
     numbers: dict[tuple[str, int], list[int]] = defaultdict(list)
     plain = []
     for name in sorted(set(names), key=_natural):
@@ -59,7 +59,7 @@ def ranges(names: Iterable[str]) -> list[str]:
 
 
 def nodes_text(names: Iterable[str], most: int = _NODES_CHARS) -> str:
-    """Return the node names that fit into this many characters, and the number of other nodes; `-` for no nodes."""
+    """Return the node names that fit into `most` characters, and the number of the other nodes; `-` for no nodes."""
     there = sorted(set(names), key=_natural)
     text = ",".join(ranges(there))
     if len(text) <= most:
@@ -69,18 +69,18 @@ def nodes_text(names: Iterable[str], most: int = _NODES_CHARS) -> str:
 
 
 def ranks_text(ranks: Mapping[str, Sequence[int]]) -> str:
-    """Return ranks by pod set as text: `worker 0-7, 9; launcher 0`."""
+    """Return the ranks of each pod set as text, such as `worker 0-7, 9; launcher 0`."""
     return "; ".join(f"{pod_set} {_ranks(numbers)}" for pod_set, numbers in ranks.items())
 
 
 def short(seconds: float) -> str:
-    """Return a time span in the largest unit that is precise enough: 90s, 12m, 5h, 3d."""
+    """Return a time span as text in the largest unit that is precise enough, such as 90s, 12m, 5h or 3d."""
     whole_s = max(0, int(seconds))
     return next(f"{whole_s // size}{unit}" for unit, size, least in _UNITS if whole_s >= least)
 
 
 def duration(seconds: float) -> str:
-    """Return a time span in its two largest units: `45s`, `3m20s`, `2h05m`, `3d04h`."""
+    """Return a time span as text in its two largest units, such as `45s`, `3m20s`, `2h05m` or `3d04h`."""
     whole_s = round(seconds)
     for (unit, size, _), (below, part, _) in pairwise(_UNITS):
         if whole_s >= size:

@@ -1,4 +1,7 @@
-"""Rows of workloads without a gang: their gang does not exist yet, or the workload is held or has ended. Pure."""
+"""Rows of workloads without a gang, because it does not exist yet, or because the workload is held or has ended.
+
+Pure.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -39,7 +42,7 @@ def job_row(job: Job, pods: Sequence[Pod]) -> GangRow:
 
 
 def train_job_row(train_job: TrainJob, pods: Sequence[Pod] = ()) -> GangRow:
-    """Return the row of a TrainJob whose Job does not exist yet, or was deleted."""
+    """Return the row of a TrainJob whose Job does not exist yet or was deleted."""
     meta, held = train_job.metadata, {each.type: each for each in train_job.status.conditions}
     owner = OwnerReference.to(TRAIN_JOBS, meta)
     ends: dict[str, State] = {"Complete": "Completed", "Failed": "Failed", "Blocked": "Waiting"}

@@ -1,4 +1,4 @@
-"""`python -m web`: the page's process in a cluster."""
+"""`python -m web`: the web page's process in a cluster."""
 
 import sys
 

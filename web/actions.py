@@ -1,6 +1,7 @@
-"""Suspending, resuming and deleting Jobs and TrainJobs, with the user's own token and rights, never with the server's.
+"""Actions of the web page: suspend, resume and delete Jobs and TrainJobs.
 
-The user confirms each action first. An action only affects the confirmed object, not a newer object of the same name.
+The page acts with the user's own token and rights, never with the server's. The user confirms each action first. An
+action affects only the confirmed object, never a newer object of the same name.
 """
 
 import re
@@ -41,7 +42,7 @@ class PageAction(NamedTuple):
         return self.name.capitalize()
 
     def path(self, namespace: str, name: str) -> str:
-        """Return the path of its confirmation page."""
+        """Return the path of the action's confirmation page."""
         return f"/act/{self.name}/{self.resource.plural}/{namespace}/{name}"
 
 
@@ -93,7 +94,7 @@ def actions_for(context: RequestContext, row: GangRow) -> list[PageAction]:
 
 
 def confirm(context: RequestContext) -> Response:
-    """Return the confirmation page for the current object."""
+    """Return the page on which the user confirms an action on the current object."""
     action, namespace, name = _meant(context)
     with context.client() as client:
         uid = client.get(action.resource, name, namespace).metadata.uid
@@ -112,7 +113,10 @@ def act(context: RequestContext) -> Response:
 
 
 def _meant(context: RequestContext) -> tuple[PageAction, str, str]:
-    """Return the action and the object; HTTPException 404 if it does not exist, 403 if the user lacks the right."""
+    """Return the action and its object.
+
+    Raises HTTPException 404 if there is no such object, and 403 if the user lacks the right.
+    """
     called, kind, namespace, name = (context.path[each] for each in ("action", "kind", "namespace", "name"))
     found = [each for each in ACTIONS if (each.name, each.resource.plural) == (called, kind)]
     if not found or not _NAME.fullmatch(name) or not context.caller.scope.has(namespace):

@@ -1,4 +1,4 @@
-"""The web application: the table of pages, identification of callers, errors, and the headers of every response."""
+"""The web application: the table of pages, the identification of callers, errors, and the headers of every response."""
 
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
@@ -29,19 +29,22 @@ from web.view import Caller
 
 log = structlog.get_logger()
 FORM_BYTES = 256 * 1024
-"""Maximum size of a form, which may contain a manifest to simulate."""
+"""Maximum size of a form in bytes; a form may contain a manifest to simulate."""
 _FIELDS = 50
 
 
 class Page(NamedTuple):
-    """A page: its path, and the function that renders it. The function runs in a thread and may block."""
+    """A page: its path, and the function that renders the page.
+
+    The function runs in a thread and may block.
+    """
 
     path: str
     answer: Callable[[RequestContext], Response]
     title: str = ""
     """The page's name in the navigation; empty if the navigation does not list it."""
     method: str = "GET"
-    """The HTTP method: POST for changes. The origin of a POST request is checked."""
+    """The HTTP method of the page; POST for a page that changes objects. The origin of a POST request is checked."""
 
 
 def _home(_: RequestContext) -> Response:
@@ -73,7 +76,7 @@ ROUTES: Final = (
 
 
 def make_app(site: Site, *, on_loopback: bool = False) -> Starlette:
-    """Return the ASGI app of a site; with `on_loopback`, it only accepts requests to host names of this machine."""
+    """Return the ASGI app of a site; if `on_loopback` is true, accept only requests to host names of this machine."""
     site.add_globals(pages=[page for page in ROUTES if page.title])
     threads = Threads()
     routes: list[BaseRoute] = [
@@ -132,7 +135,7 @@ def _signing_in(site: Site, request: Request, status: int, message: str) -> Resp
 async def form_of(request: Request) -> dict[str, str]:
     """Return the fields of a form; if a name occurs several times, the last value counts.
 
-    Raise HTTPException for a form that is too long.
+    Raises HTTPException for a form that is too long.
     """
     body = b""
     async for part in request.stream():

@@ -1,7 +1,7 @@
-"""Caches of the cluster for the page: every kind that the planner reads, and TrainJobs, kept up to date by watches.
+"""Caches of the cluster for the web page: all kinds that the planner reads, and TrainJobs, kept up to date by watches.
 
-Rows are rebuilt only for namespaces with changes. All data is stored by namespace, so that each caller only gets data
-of the namespaces that they may see.
+Rows are rebuilt only for namespaces with changes. All data is stored by namespace, so that each caller gets only data
+of namespaces that they may see.
 """
 
 import threading
@@ -40,7 +40,8 @@ _OF_ROWS: Final[tuple[Resource[Any], ...]] = (
 )  # fmt: skip
 """Kinds of the objects from which the rows of the list of gangs are computed."""
 _OF_TENANTS: Final[tuple[Resource[Any], ...]] = (TRAIN_JOBS, *(fed.resource for fed in FEED if fed.limited))
-"""Kinds whose objects tenants can make large, with the same memory limits per namespace as in the extender."""
+"""Kinds whose objects tenants can make large; these kinds have the same memory limits per namespace as in the extender.
+"""
 _PACKED: Final[Mapping[Resource[Any], Any]] = {JOBS: Job, TRAIN_JOBS: TrainJob}
 
 
@@ -48,19 +49,19 @@ class ListableScope(NamedTuple):
     """Permission of the server to list a kind: in the whole cluster, in one namespace, or not at all."""
 
     everywhere: bool = True
-    """True for the whole cluster; False for one namespace."""
+    """True if the server may list the kind in the whole cluster."""
     at_all: bool = True
 
 
 class _NamespaceRows(NamedTuple):
-    """The rows of a namespace, and the number of changes of its objects when the rows were built."""
+    """The rows of a namespace, and the number of changes of the namespace's objects when the rows were built."""
 
     changes: int
     rows: tuple[GangRow, ...]
 
 
 class PageCaches:
-    """The objects of the cluster, or of one namespace if the server may not list more."""
+    """The cached objects of the cluster, or of one namespace if the server is not allowed to list more."""
 
     def __init__(
         self, client: Client, reach: Mapping[Resource[Any], ListableScope] | None = None, namespace: str = ""
@@ -70,7 +71,7 @@ class PageCaches:
         self._stores: dict[Resource[Any], ObjectStore[Any]] = {}
         self._reflectors: dict[str, Reflector[Any] | OptionalReflector] = {}
         self.unread: list[str] = []
-        """Kinds that the server may not list in the whole cluster."""
+        """Kinds that the server is not allowed to list in the whole cluster."""
         kinds = [*((fed.resource, fed.optional, fed.newer) for fed in FEED), (TRAIN_JOBS, False, True)]
         indexes = {_BY_NAMESPACE: lambda each: (each.metadata.namespace,)}
         for resource, optional, newer in kinds:
@@ -91,13 +92,13 @@ class PageCaches:
         self.total = 0
         """Number of changes of all objects so far."""
         self._changes: Counter[str] = Counter()
-        """Maps a namespace to the sequence number of the last change of an object in it."""
+        """Maps a namespace to the sequence number of the last change of an object in this namespace."""
         self._kinds: Counter[Resource[Any]] = Counter()
         """Maps a kind to the number of changes of its objects."""
         self._dirty: Counter[str] = Counter()
         self._made: dict[str, _NamespaceRows] = {}
         self._generation: Counter[str] = Counter()
-        """Maps a namespace to the sequence number of the last change of its rows."""
+        """Maps a namespace to the sequence number of the last change of this namespace's rows."""
 
     def mirror(self, resource: Resource[T]) -> Mirror[Any]:
         """Return the reflector that reports changes to objects of a kind; every cluster must serve this kind."""
@@ -125,11 +126,11 @@ class PageCaches:
         return {name: reflector.size for name, reflector in self._reflectors.items()}
 
     def not_ready(self) -> str | None:
-        """Return a message while a kind has not been read yet, or can no longer be read; otherwise None."""
+        """Return a message if a kind has not been read yet or can no longer be read; otherwise None."""
         return not_ready(self._reflectors)
 
     def all(self, resource: Resource[T]) -> list[T]:
-        """Return all objects of a kind, for cluster-scoped kinds and for callers that filter the result."""
+        """Return all objects of a kind; for a namespaced kind, the caller must filter the result."""
         return self._stores[resource].list()
 
     def objects_in(self, resource: Resource[T], namespace: str) -> list[T]:
@@ -141,9 +142,9 @@ class PageCaches:
         return self._stores[resource].get(f"{namespace}/{name}" if namespace else name)
 
     def namespaces(self) -> list[str]:
-        """Return the names of namespaces with objects that appear in rows, now or earlier.
+        """Return the names of namespaces that have, or have had, objects from which rows are built.
 
-        Deleted namespaces are left out, because the number of namespaces to check is limited.
+        Deleted namespaces are left out, because only a limited number of namespaces is checked for each user.
         """
         with self._lock:
             return sorted(self._dirty)
@@ -151,8 +152,8 @@ class PageCaches:
     def scope_of(self, namespaces: Iterable[str]) -> Scope:
         """Return the scope of a caller who may see these namespaces, each from its creation on.
 
-        Data from before the creation belongs to another namespace of the same name. A namespace that is not cached yet
-        counts as created now.
+        Data from before a namespace's creation belongs to an earlier namespace of the same name. A namespace that is
+        not cached yet counts as created now.
         """
         known = {name: self.get(NAMESPACES, name) for name in namespaces}
         created = {name: each.metadata.creation_timestamp if each else None for name, each in known.items()}
@@ -245,7 +246,7 @@ class PageCaches:
             self._forget_gone(old.metadata.name if resource is NAMESPACES else namespace)
 
     def _forget_gone(self, namespace: str) -> None:
-        """Drop the data of a deleted namespace together with the last object in it."""
+        """Drop the data of a deleted namespace once the last object in the namespace is gone."""
         with self._lock:  # a change in the meantime is stored after this
             there = self.get(NAMESPACES, namespace) is not None
             if there or any(self._stores[kind].keys_by_index(_BY_NAMESPACE, namespace) for kind in _OF_ROWS):
@@ -294,7 +295,7 @@ def _lean(item: Any) -> Any:
 
 
 def _lean_pod(pod: Pod) -> Pod:
-    """Return the pod without the fields that only matter to its containers: environment, commands, images."""
+    """Return the pod without fields that matter only to its containers: environment, commands and images."""
     return replace(pod, metadata=read_metadata(pod.metadata), spec=planned_spec(pod.spec))
 
 

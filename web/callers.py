@@ -27,25 +27,30 @@ from web.rights import Remembered, digest_of, listing
 from web.view import Caller
 
 COOKIE: Final = "__Host-muster"
-"""Name of the cookie with the token. Because of its prefix, browsers only accept it from this host and over TLS."""
+"""Name of the cookie with the token. Because of the name's prefix, browsers accept the cookie only from this host and
+over TLS.
+"""
 FORWARDED: Final = "x-forwarded-access-token"
 """Header in which oauth2-proxy passes the token of a signed-in user."""
 TOKEN_BYTES: Final = 3800
-"""Maximum length of a token, because browsers do not store longer cookies."""
+"""Maximum length of a token in bytes, because browsers do not store longer cookies."""
 NAMESPACES: Final = 1000
-"""Maximum number of namespaces whose rights are checked for one user; namespaces with gangs come first. Each check of a
-namespace costs a request per minute."""
+"""Maximum number of namespaces in which one user's rights are checked; namespaces with gangs come first. Each namespace
+costs one request to the API server per minute.
+"""
 _AT_ONCE: Final = 8
-"""Maximum number of concurrent checks of namespaces, for all users together."""
+"""Maximum number of namespaces in which rights are checked at the same time, for all users together."""
 _PATIENCE_S: Final = 5.0
-"""Maximum time that a token waits to be checked, so that senders of invented tokens do not block others for long."""
+"""Maximum time in seconds that a token waits to be checked, so that senders of invalid tokens do not block others for
+long.
+"""
 _HOW: Final = "send your token as `Authorization: Bearer`, or sign in at /signin"
 
 
 class TokenCallers:
     """Identification of callers by their tokens.
 
-    With `forwarded`, a proxy that clients cannot bypass sends the tokens.
+    If `forwarded` is true, a proxy that clients cannot bypass sends the tokens.
     """
 
     def __init__(self, client: Client, config: ClientConfig, caches: PageCaches, *, forwarded: bool = False) -> None:
@@ -60,15 +65,18 @@ class TokenCallers:
         self._asking = ThreadPoolExecutor(_AT_ONCE, "rights")
 
     def credentials_of(self, request: Request) -> str:
-        """Return the digest of a request's token, which is not checked yet."""
+        """Return the digest of a request's token, without a check of the token."""
         return digest_of(self._token(request))
 
     def account_of(self, request: Request) -> str:
-        """Return the account of a request's token; HTTPException 401 for an invalid token."""
+        """Return the account of a request's token. Raises HTTPException 401 for an invalid token."""
         return admission.shared_name(self._user(self._token(request)).username)
 
     def caller_of(self, request: Request) -> Caller:
-        """Return the user of a request's token; HTTPException 401 for an invalid token, 403 if they may see nothing."""
+        """Return the user of a request's token.
+
+        Raises HTTPException 401 for an invalid token, and 403 if the user is not allowed to see anything.
+        """
         token = self._token(request)
         user = self._user(token)
         account = admission.shared_name(user.username)
@@ -80,7 +88,10 @@ class TokenCallers:
         return None
 
     def signed_in(self, token: str) -> Response:
-        """Return the response to a form with a token: a cookie with the token; HTTPException for an invalid token."""
+        """Return the response to a form with a token, which sets a cookie with the token.
+
+        Raises HTTPException for an invalid token.
+        """
         token = token.strip()
         if len(token) > TOKEN_BYTES:
             why = f"a browser keeps no token of more than {TOKEN_BYTES} bytes: use oauth2-proxy in front of this page"
@@ -101,7 +112,7 @@ class TokenCallers:
         return self._may(self._user(self._token(request)), right)
 
     def client_of(self, request: Request) -> AbstractContextManager[Client]:
-        """Return a client that acts only with the caller's token."""
+        """Return a client that uses only the caller's token."""
         token = self._token(request)
         self._user(token)
         header = f"Bearer {token}"
@@ -122,7 +133,7 @@ class TokenCallers:
         raise _unauthorized(_HOW)
 
     def _user(self, token: str) -> admission.UserInfo:
-        """Return the user of a token, from the API server."""
+        """Ask the API server for the user of a token."""
         if not token.isascii() or not token.isprintable():
             raise _unauthorized(f"this is not a token; {_HOW}")
         return self._answers.answer(("user", digest_of(token)), lambda: self._reviewed(token))
@@ -154,7 +165,7 @@ class TokenCallers:
         return Caller(name=user.username, scope=scope, nodes=nodes, queues=queues)
 
     def _namespaces(self, user: admission.UserInfo) -> Iterable[str]:
-        """Return the namespaces in which the caller may list gangs and pods; pages show both, and their history."""
+        """Return the namespaces in which the caller may list gangs and pods, which pages show with their history."""
 
         def may(namespace: str) -> bool:
             return all(self._may(user, listing(kind, namespace)) for kind in (POD_GROUPS, core.PODS))

@@ -1,4 +1,4 @@
-"""Request for a page, and its response as HTML or JSON."""
+"""Request for a page, and the response as HTML or JSON."""
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RequestContext:
-    """A request of an identified caller. `form` has the submitted fields if the method is POST."""
+    """A request of an identified caller. `form` has the submitted fields of the form if the method is POST."""
 
     site: "Site"
     request: Request
@@ -42,7 +42,7 @@ class RequestContext:
 
     @property
     def path(self) -> Mapping[str, str]:
-        """Return the parts of the path that the route names."""
+        """Return the values in the path, by their names in the route."""
         return self.request.path_params
 
     @property
@@ -74,12 +74,12 @@ class RequestContext:
         return HTTPException(HTTPStatus.BAD_REQUEST, why)
 
     def forbidden(self, why: str) -> HTTPException:
-        """Return the HTTP error for a missing right, which the message names."""
+        """Return the HTTP error for a missing right; the message names this right."""
         return HTTPException(HTTPStatus.FORBIDDEN, why)
 
     def missing(self, what: str) -> HTTPException:
-        """Return the HTTP error for an object that does not exist or that the caller may not see.
+        """Return the HTTP error for an object that does not exist or that is not visible to the caller.
 
-        The text is the same for both, so that it does not reveal which objects exist.
+        The text is the same in both cases, so that it does not reveal which objects exist.
         """
         return HTTPException(HTTPStatus.NOT_FOUND, f"there is no {what}, or you may not see it")

@@ -1,4 +1,7 @@
-"""Metrics of requests: their number by page and status, and their duration. No label names a user or a namespace."""
+"""Metrics of HTTP requests: the number of requests by page and status, and their duration.
+
+No label names a user or a namespace.
+"""
 
 import time
 from collections.abc import Iterable, Mapping

@@ -1,4 +1,4 @@
-"""`muster explain` on the server: the planner's cycle over its caches, for users who may not list the cluster."""
+"""`muster explain` on the server: planner cycles over the server's caches, for users who cannot list the cluster."""
 
 import time
 from collections.abc import Callable, Collection, Iterable
@@ -25,19 +25,20 @@ from web.slow import SlowWork, StaleWhileRevalidate
 from web.view import Caller
 
 TRIALS_S: Final = 10.0
-"""Time limit for finding changes that would help a gang; after this time, no more changes are tried, because other
-requests wait.
+"""Time limit in seconds for the search for changes that would let a gang start. After this time, no more changes are
+tried, because other requests wait.
 """
 UNREADABLE: Final = (
     "the extender's published configuration cannot be read; the cluster's administrator can find the reason"
 )
 _ASKED: Final[tuple[Resource[Any], ...]] = (POD_GROUPS, scheduling.NATIVE_POD_GROUPS, JOBS, core.PODS)
-"""Kinds of objects that a request for an explanation may name. Pods need not be tracked separately, because a change of
-a pod also changes its gang's status."""
+"""Kinds of objects that a request for an explanation may name. Pods are not tracked separately, because a change of a
+pod also changes the status of its gang.
+"""
 
 
 class Explained(NamedTuple):
-    """A report, and the time of the cluster state that it describes."""
+    """A report, and the time of the cluster state that the report describes."""
 
     report: GangReport | PodReport
     at: float
@@ -45,9 +46,9 @@ class Explained(NamedTuple):
 
 
 class _ExplainedCluster:
-    """The cluster state at one moment, with the planner cycles over it.
+    """The cluster state at one moment, with the planner cycles over this state.
 
-    Each node pool has one cycle whose reports contain other users' names, and one without these names.
+    Each node pool has one cycle whose reports contain other users' names, and one whose reports do not.
     """
 
     def __init__(self, dump: ClusterDump) -> None:
@@ -55,9 +56,9 @@ class _ExplainedCluster:
         self._made: dict[tuple[str, bool], WhatIf] = {}
 
     def what_if_of(self, pool: str, *, names: bool) -> WhatIf:
-        """Return the cycle over a node pool, with or without the names of other users' objects.
+        """Return the cycle for a node pool, whose reports have or do not have names of other users' objects.
 
-        Only one thread at a time may use the cycle.
+        Only one thread at a time is allowed to use the cycle.
         """
         known = self._made.get((pool, names))
         if known is None:
@@ -71,10 +72,10 @@ class _ExplainedCluster:
 
 
 class Explainer:
-    """Explains gangs by planner cycles over the caches, one request at a time.
+    """Explainer of gangs, which runs planner cycles over the caches for one request at a time.
 
-    Reading a large cluster and running a cycle take seconds. Both are therefore done in the background, and the
-    explained state may be slightly older than the caches. The requested gang itself is always current.
+    It takes seconds to read a large cluster and to run a cycle. Both are therefore done in the background, and the
+    explained state may be slightly older than the caches. The state of the requested gang itself is always current.
     """
 
     def __init__(self, caches: PageCaches, prepare: Callable[[ClusterDump], None] = lambda _: None) -> None:
@@ -86,7 +87,10 @@ class Explainer:
         self._dump: StaleWhileRevalidate[ClusterDump] = StaleWhileRevalidate()
 
     def explain(self, caller: Caller, kind: str, namespace: str, name: str) -> Explained:
-        """Return a report without names of others' objects; HTTPException 404, or 429 if too many requests wait."""
+        """Return a report without names of other users' objects.
+
+        Raises HTTPException 404 if there is no such object, and 429 if too many requests wait.
+        """
         with self._slots.taken(caller.account):
             cluster = self._cluster.value(self._caches.total, self._read_cluster)
             if not self._has(cluster.dump, namespace, name):
@@ -104,7 +108,7 @@ class Explainer:
         return Explained(report, dump.taken_at)
 
     def warm(self) -> None:
-        """Read the cluster, and run the first cycle over it, before the first request."""
+        """Read the cluster, and run the first cycle over its state, before the first request."""
         self._cluster.value(self._caches.total, self._read_cluster)
 
     def dump(self) -> ClusterDump:
@@ -126,7 +130,7 @@ class Explainer:
         return dump
 
     def _has(self, dump: ClusterDump, namespace: str, name: str) -> bool:
-        """Return True if a dump has the current workloads and gangs of this name."""
+        """Return True if a dump has the current version of all workloads and gangs with this name."""
         return all(
             _named(self._caches.objects_in(resource, namespace), namespace, name)
             == _named(dump.objects_of(resource), namespace, name)
@@ -140,9 +144,10 @@ class Explainer:
         return Viewer(partial(self._called, hidden), caller.scope.has, hidden)
 
     def _called(self, hidden: Collection[str], namespace: str, name: str) -> str:
-        """Return a text that stands for a gang of another namespace.
+        """Return a text that is shown instead of the name of a gang in another namespace.
 
-        The text does not contain the gang's name, but the queue's if the reader may see that queue.
+        The text does not contain the gang's name, but contains the name of the gang's queue if the user may see the
+        queue.
         """
         row = next((row for row in self._caches.rows(namespace) if name in {row.name, row.gang}), None)
         if row is None:
@@ -151,7 +156,7 @@ class Explainer:
 
 
 def _named(items: Iterable[meta.Object], namespace: str, name: str) -> dict[str, str]:
-    """Return the resource versions, by UID, of the objects that have this name or whose owner has this name."""
+    """Return a mapping from UID to resource version of the objects whose name, or whose owner's name, is `name`."""
     return {
         each.metadata.uid: each.metadata.resource_version
         for each in items

@@ -1,6 +1,7 @@
-"""The page on loopback, for the user who has started it, with the rights of their kubeconfig.
+"""The web page on loopback, for the user who has started the page, with the rights of the user's kubeconfig.
 
-Other users of the machine can also connect, so the printed URL contains a key, which a cookie stores.
+Other users of the machine can also connect to the page. Therefore the printed URL contains a key, which a cookie
+stores.
 """
 
 import hmac
@@ -33,7 +34,7 @@ _KINDS: Final = (*(fed.resource for fed in FEED), TRAIN_JOBS)
 
 
 def reach_of(client: Client, namespace: str) -> Reaches:
-    """Return where the client's user may list and watch each kind: in the whole cluster, in a namespace, or nowhere."""
+    """Return where the client's user may list and watch each kind: in the whole cluster, in `namespace`, or nowhere."""
 
     def may(resource: Resource[Any], where: str) -> bool:
         return all(may_i(client, listing(resource, where, verb)) for verb in ("list", "watch"))
@@ -57,18 +58,18 @@ class LocalCallers:
         self._answers = Remembered()
 
     def credentials_of(self, request: Request) -> str:
-        """Return no key, because there is only one caller."""
+        """Return an empty text, because the page has only one caller."""
         _ = request
         return ""
 
     def account_of(self, request: Request) -> str:
-        """Return the account of the only user; raise HTTPException for a request without the key."""
+        """Return the account of the page's only user. Raises HTTPException for a request without the key."""
         return self.caller_of(request).account
 
     def caller_of(self, request: Request) -> Caller:
-        """Return the user who has started the page, with their rights.
+        """Return the user who has started the page, with the user's rights.
 
-        Raise HTTPException for a request without the key, or if the user may no longer see anything.
+        Raises HTTPException for a request without the key, or if the user is no longer allowed to see anything.
         """
         if not hmac.compare_digest(request.cookies.get(self._cookie, "").encode(), self._key.encode()):
             raise HTTPException(
@@ -78,7 +79,7 @@ class LocalCallers:
         return self._answers.answer("caller", self._caller)
 
     def with_key(self, request: Request) -> Response | None:
-        """Return the response to a URL with the key: the same page with a cookie; None for other URLs."""
+        """Return a redirect from a URL with the key to the same page, with a cookie; None for other URLs."""
         given = request.query_params.get(KEY)
         if given is None or not hmac.compare_digest(given.encode(), self._key.encode()):
             return None
@@ -92,7 +93,7 @@ class LocalCallers:
         return self._answers.answer(msgspec.json.encode(right), lambda: may_i(self._client, right))
 
     def client_of(self, request: Request) -> AbstractContextManager[Client]:
-        """Return the client of the kubeconfig, which is shared and must not be closed."""
+        """Return the client for the kubeconfig; the client is shared, so it must not be closed."""
         self.caller_of(request)
         return nullcontext(self._client)
 
@@ -112,7 +113,7 @@ class LocalCallers:
         )
 
     def _scope(self) -> Scope:
-        """Return the scope of the only namespace, from its creation on.
+        """Return the scope of the only namespace, from the namespace's creation on.
 
         Earlier data may belong to another tenant, whose namespace had the same name.
         """

@@ -13,15 +13,16 @@ from muster.kube.client import Client
 
 T = TypeVar("T")
 BELIEVED_S: Final = 30.0
-"""Time for which an answer is valid.
-
-Data derived from an answer may be used for the same time again. A user who loses a right therefore sees the data for at
-most a minute."""
+"""Time in seconds for which an answer of the API server is valid. Data derived from an answer may be used for the same
+time again. Therefore a user who loses a right sees the data for at most another minute.
+"""
 _MOST: Final = 50_000
 
 
 class Remembered:
-    """Cached answers of the API server about users. Thread-safe; two threads may send the same question at once.
+    """Thread-safe cache of the API server's answers about users.
+
+    Two threads may send the same question at once.
 
     If the cache is full, the oldest answer of the user with the most answers is dropped, so that no user displaces
     other users' answers.
@@ -30,7 +31,7 @@ class Remembered:
     def __init__(self, clock: Callable[[], float] = time.monotonic, most: int = _MOST) -> None:
         self._clock, self._most = clock, most
         self._of: dict[str, OrderedDict[Hashable, tuple[float, Any]]] = {}
-        """Maps a user and a question to the time and the answer, oldest first."""
+        """Maps a user and a question to the answer and its time; the oldest answers come first."""
         self._total, self._swept_s = 0, clock()
         self._lock = threading.Lock()
 
@@ -55,7 +56,7 @@ class Remembered:
         return self._total
 
     def _sweep(self) -> None:
-        """Drop excess answers, and from time to time answers that are too old."""
+        """Drop answers that exceed the limit and, from time to time, answers that are too old."""
         now = self._clock()
         if now - self._swept_s >= BELIEVED_S:
             self._swept_s = now
@@ -84,5 +85,5 @@ def may_i(client: Client, right: reviews.ResourceAttributes) -> bool:
 
 
 def digest_of(token: str) -> str:
-    """Return the hash under which a token's answers are cached; the token is not stored."""
+    """Return the hash of a token, under which the cache keeps the answers; the token itself is not stored."""
     return hashlib.sha256(token.encode()).hexdigest()

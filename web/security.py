@@ -1,7 +1,7 @@
-"""Checks of the origin of every request, and headers of every response that restrict the browser.
+"""Checks of the origin of every request, and response headers that restrict what the browser does with a page.
 
 Pages load nothing from other hosts and contain no inline scripts, so no name that a user has chosen can run as a
-script. Changes are only accepted as a POST from a page of this server.
+script. The server accepts a change only as a POST request from one of its own pages.
 """
 
 from typing import Final
@@ -59,11 +59,12 @@ def refusal(method: str, headers: Headers, *, on_loopback: bool) -> str:
 
     A page of another site can make a browser send a request. If the site has pointed its own name at this machine (DNS
     rebinding), the Host header contains that name. If the site sends a form, Sec-Fetch-Site or Origin shows the other
-    site. A request with its own token header was not forged by another site.
+    site. A request with a token in the header Authorization was not forged, because another site cannot make a browser
+    send this header.
     """
     host = headers.get("host", "")
     if on_loopback and not is_loopback(host_of(host)):
-        return "this page is for browsers on its own machine: open it as localhost"
+        return "this page is only for browsers on the same machine: open it as localhost"
     if method in _READING or headers.get("authorization"):
         return ""
     site, origin = headers.get("sec-fetch-site"), headers.get("origin")

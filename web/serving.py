@@ -1,4 +1,4 @@
-"""Start and end of the page: on loopback for the user who starts it, or in the cluster for all users with a token."""
+"""Start and end of the web page's server: on loopback for the user who starts it, or in a cluster for all users."""
 
 import secrets
 import signal
@@ -45,9 +45,9 @@ _POLL_S: Final = 0.2
 def serve_locally(
     client: Client, port: int, namespace: str, show: Callable[[str], None], history: HistoryStore | None = None
 ) -> None:
-    """Serve on loopback until SIGINT or SIGTERM; call `show` with the URL.
+    """Serve the page on loopback until SIGINT or SIGTERM; call `show` with the URL.
 
-    Raise OSError if the port is not available.
+    Raises OSError if the port is not available.
     """
     prepare()
     reach = reach_of(client, namespace)
@@ -89,13 +89,13 @@ class ForAll:
     system_namespace: str
     """Namespace in which Muster is installed."""
     history: HistoryStore | None
-    """The store of the history; None without one."""
+    """The store of the history; None if there is no history."""
 
 
 def serve_for_all(config: ClientConfig, how: ForAll) -> None:
-    """Serve over TLS until SIGTERM.
+    """Serve the page over TLS until SIGTERM.
 
-    Raise ConfigurationError for credentials with which users could not be distinguished.
+    Raises ConfigurationError for credentials with which the API server could not distinguish the users.
     """
     if config.certificate:
         raise ConfigurationError(
@@ -147,7 +147,7 @@ def _warm(site: Site) -> None:
 
 
 def past_of(site: Site) -> list[str]:
-    """Return the namespaces in the history; none if the history does not answer.
+    """Return the namespaces in the history; empty if the history cannot be read.
 
     The pages of the history report the failure themselves.
     """
@@ -159,9 +159,9 @@ def past_of(site: Site) -> list[str]:
 
 
 def put_configurations(dump: ClusterDump, client: Client, namespace: str) -> None:
-    """Add the inputs of the pools' extenders to a dump; for unreadable or unusable inputs the defaults apply.
+    """Add the inputs of the node pools' extenders to a dump; defaults replace unreadable or unusable inputs.
 
-    The usage of queues is added, too, because budgets limit it.
+    The usage of queues is added, too, because budgets limit the usage.
     """
     try:
         dump.usage = read_usage(client.get(PUBLISHED, USAGE, namespace).data or {})
@@ -193,7 +193,7 @@ def put_configurations(dump: ClusterDump, client: Client, namespace: str) -> Non
 
 
 def warm(site: Site) -> None:
-    """Compute rows of gangs, sums of nodes, the planner's cycle and the forecasts, once the caches are filled."""
+    """Compute rows of gangs, the nodes' free capacity, a planner cycle and forecasts, once the caches are filled."""
     site.caches.warm()
     summed(site)
     site.explainer.warm()

@@ -1,4 +1,4 @@
-"""State of a page server: caches, callers, forecasts, templates, style and scripts."""
+"""State of a web page's server: caches, callers, forecasts, templates, style and scripts."""
 
 import base64
 import hashlib
@@ -39,19 +39,26 @@ Gang = tuple[str, str]
 
 
 class Callers(Protocol):
-    """Identifies the user who sent a request, and checks their rights."""
+    """Identification of the users who send requests, and checks of the users' rights."""
 
     def credentials_of(self, request: Request) -> str:
-        """Return a key that identifies a request's credentials, unchecked; HTTPException 401 if there are none."""
+        """Return a key that identifies a request's credentials, without a check of the credentials.
+
+        Raises HTTPException 401 if the request has no credentials.
+        """
 
     def account_of(self, request: Request) -> str:
-        """Return the account of the caller; HTTPException 401 for an unknown caller.
+        """Return the account of the caller. Raises HTTPException 401 for an unknown caller.
 
         The method may block, so call it in a thread.
         """
 
     def caller_of(self, request: Request) -> Caller:
-        """Return the caller with their rights; HTTPException as for the account, or 403. May block for seconds."""
+        """Return the caller with the caller's rights.
+
+        Raises HTTPException 401 for an unknown caller, and 403 if the caller may see nothing. The method may block for
+        seconds.
+        """
 
     def may(self, request: Request, right: ResourceAttributes) -> bool:
         """Return True if the caller has a right."""
@@ -66,7 +73,7 @@ class Callers(Protocol):
 async def account_of(callers: Callers, request: Request, threads: Threads) -> str:
     """Return the caller's account.
 
-    At most a few threads identify the callers with one token at the same time. All other work for a request is limited
+    For one token, at most a few threads identify the caller at the same time. All other work for a request is limited
     to a few threads per account.
     """
     return await threads.run(callers.credentials_of(request), partial(callers.account_of, request))
@@ -74,23 +81,23 @@ async def account_of(callers: Callers, request: Request, threads: Threads) -> st
 
 @runtime_checkable
 class SigningIn(Callers, Protocol):
-    """Callers who sign in with a token."""
+    """Identification of callers who sign in with a token."""
 
     def signed_in(self, token: str) -> Response:
-        """Return the response to the sign-in form with a token; HTTPException for an invalid token."""
+        """Return the response to the sign-in form with a token. Raises HTTPException for an invalid token."""
 
     def signed_out(self) -> Response:
         """Return the response that deletes the token's cookie."""
 
 
 class Assets:
-    """The files of a folder, read once."""
+    """The static files of a directory, such as style and scripts, each read once."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def integrity(self, name: str) -> str:
-        """Return the hash of a file for the attribute `integrity`."""
+        """Return the hash of a file for the HTML attribute `integrity`."""
         digest = hashlib.sha384((self.folder / name).read_bytes()).digest()
         return f"sha384-{base64.b64encode(digest).decode()}"
 
@@ -115,7 +122,7 @@ class Assets:
 
 
 class Forecasts:
-    """Cache of the expected starts of all waiting gangs; with thousands of gangs, they may be a few seconds old."""
+    """Cache of all waiting gangs' expected starts, which may be a few seconds old if there are thousands of gangs."""
 
     def __init__(self, caches: PageCaches, now: Callable[[], float]) -> None:
         self._caches = caches
@@ -123,9 +130,9 @@ class Forecasts:
         self._known: StaleWhileRevalidate[dict[Gang, GangRow]] = StaleWhileRevalidate()
 
     def with_forecasts(self, gangs: Sequence[GangRow]) -> list[GangRow]:
-        """Return the rows; those of waiting gangs have the interval of the expected start, if it is known.
+        """Return the rows of gangs; the row of a waiting gang gets the interval of the expected start, if it is known.
 
-        Intervals are computed from gangs of all namespaces, so they are only for callers who may see all namespaces.
+        The intervals are computed from gangs of all namespaces, so only callers who may see all namespaces get them.
         """
         known = self._known.value(self._caches.total, self._played)
         return [_with(row, known.get((row.namespace, row.gang))) for row in gangs]
@@ -138,7 +145,7 @@ class Forecasts:
 
 
 def _with(row: GangRow, known: GangRow | None) -> GangRow:
-    """Return a row with its expected start, unless the gang has started in the meantime."""
+    """Return a gang's row with the expected start, unless the gang has started in the meantime."""
     if known is None or known.state != row.state or row.expected_start:
         return row
     return structs.replace(
@@ -150,7 +157,7 @@ def _with(row: GangRow, known: GangRow | None) -> GangRow:
 
 
 class Site:
-    """State of a page server, which its pages share."""
+    """State of the server, which all pages share."""
 
     def __init__(
         self,
@@ -179,7 +186,7 @@ class Site:
         }
         """Usage of each queue in the periods of the usage budgets."""
         self.closing = False
-        """True once the server stops, so that streams end."""
+        """True once the server is being stopped, so that streams end."""
         self.assets = Assets(HERE / "static")
         self._templates = Environment(
             loader=FileSystemLoader(HERE / "templates"),
@@ -191,7 +198,7 @@ class Site:
         self._templates.globals |= {"assets": self.assets, "signs_in": isinstance(callers, SigningIn)}
 
     def require_ready(self) -> None:
-        """Raise HTTPException 503 while the caches are not filled, because callers' rights are unknown before that."""
+        """Raise HTTPException 503 while the caches are not filled, because callers' rights are not known yet."""
         if why := self.not_ready():
             raise HTTPException(HTTPStatus.SERVICE_UNAVAILABLE, f"try again in a moment: {why}", {"retry-after": "2"})
 
@@ -200,7 +207,7 @@ class Site:
         self.closing = True
 
     def add_globals(self, **values: Any) -> None:
-        """Make these values available to all templates: filters of pages, the navigation table."""
+        """Make the given values available to all templates, such as the navigation table."""
         self._templates.globals |= values
 
     def render(self, template: str, **context: Any) -> str:

@@ -1,4 +1,4 @@
-"""Slow values, which may be slightly old, and the limits of requests and threads that wait for them."""
+"""Cache of values that are slow to compute, and limits on requests and threads that wait for slow work."""
 
 import threading
 import time
@@ -17,21 +17,24 @@ from starlette.exceptions import HTTPException
 T = TypeVar("T")
 log = structlog.get_logger()
 QUICK_S: Final = 0.15
-"""Maximum duration of a computation for which a reader waits, in seconds."""
+"""Maximum duration, in seconds, of a computation for which a request waits."""
 SHARE: Final = 10
-"""Rebuild interval of slow values: ten times the last build time, so that rebuilding uses at most 10 % of a core."""
+"""Minimum interval between two computations of a slow value, as a multiple of the computation's time. So the
+computations use at most 10 % of a core.
+"""
 WAITING: Final = 4
-"""Maximum number of waiting requests; each occupies one of the server's forty threads."""
+"""Maximum number of requests that wait for slow work; each waiting request occupies one of the server's forty threads.
+"""
 EACH: Final = 3
-"""Maximum number of running and waiting requests of one account."""
+"""Maximum number of one account's slow requests, running and waiting."""
 PATIENCE_S: Final = 20.0
-"""Maximum time that a request waits before it is rejected."""
+"""Maximum time in seconds that a slow request waits before it is rejected."""
 THREADS_EACH: Final = 8
-"""Maximum number of threads for one account; the server has forty."""
+"""Maximum number of threads for one account; the server has forty threads."""
 
 
 class StaleWhileRevalidate(Generic[T]):
-    """Thread-safe cache of one value: while a slow value is recomputed, readers get the previous value."""
+    """Thread-safe cache of one value; while a slow value is computed again, callers get the previous value."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -43,10 +46,10 @@ class StaleWhileRevalidate(Generic[T]):
         self._made_at = 0.0
 
     def value(self, made_of: Hashable, make: Callable[[], T]) -> T:
-        """Return the value, which `make` computes; a value that is slow to compute may be outdated.
+        """Return the value that `make` computes; a value that is slow to compute may be outdated.
 
-        `made_of` (e.g. a number of changes) identifies the input of the computation: a different input must have a
-        different `made_of`.
+        `made_of`, such as a number of changes, identifies the input of the computation; each different input must have
+        a different `made_of`.
         """
         with self._lock:
             value, known, cost_s, made_at = self._value, self._made_of, self._cost_s, self._made_at
@@ -60,7 +63,7 @@ class StaleWhileRevalidate(Generic[T]):
         return value
 
     def renewed(self, made_of: Hashable, make: Callable[[], T]) -> T:
-        """Return the current value. The caller waits until it is computed, even if that is slow."""
+        """Return the current value; wait until it is computed, even if the computation is slow."""
         with self._making:
             return self._made(made_of, make)
 
@@ -86,11 +89,12 @@ class StaleWhileRevalidate(Generic[T]):
 
 
 class SlowWork:
-    """Lock under which one slow request runs at a time.
+    """Lock that lets one slow request run at a time.
 
     `what` describes the work in the message to rejected requests.
 
-    An account may have at most `each` running and waiting requests, so that requests of other accounts have a chance.
+    An account may have at most `each` running and waiting requests, so that requests of other accounts are not crowded
+    out.
     """
 
     def __init__(self, what: str, waiting: int = WAITING, patience_s: float = PATIENCE_S, each: int = EACH) -> None:
@@ -103,9 +107,9 @@ class SlowWork:
 
     @contextmanager
     def taken(self, account: str) -> Iterator[None]:
-        """Wait for the lock, and hold it.
+        """Wait for the lock, and hold it within the `with` block.
 
-        HTTPException 429 if too many requests wait, or this request waits too long.
+        Raises HTTPException 429 if too many requests wait, or if this request waits too long.
         """
         with self._lock:
             if self._held[account] >= self._each:
@@ -130,7 +134,7 @@ class SlowWork:
 
 
 class Threads:
-    """The server's threads; one account gets a limited share, and its other requests wait without a thread."""
+    """The server's threads; one account gets a limited number, and its other requests wait without a thread."""
 
     def __init__(self, each: int = THREADS_EACH) -> None:
         self._each = each

@@ -1,8 +1,8 @@
 """Streams that notify open pages of changes, so that pages reload themselves (server-sent events).
 
-An event does not contain the change, so it reveals nothing that the caller may not see. An idle stream costs one
-comparison of a number per second. The caller's rights are checked again each minute, and the stream ends when the
-caller may no longer see the page.
+An event does not contain the change itself, so it reveals nothing that is hidden from the caller. An idle stream costs
+one comparison of a number per second. The caller's rights are checked again each minute, and the stream ends once the
+caller is no longer allowed to see the page.
 """
 
 import asyncio
@@ -26,16 +26,15 @@ from web.slow import Threads
 from web.view import View
 
 POLL_S: Final = 1.0
-"""Interval between two checks, and thus between two events."""
+"""Interval in seconds between two checks for changes, and thus the minimum between two events."""
 HEARTBEAT_S: Final = 30.0
-"""Interval between keep-alives of an idle stream, because proxies close silent connections."""
+"""Interval in seconds between keep-alive messages on an idle stream, because proxies close silent connections."""
 MOST: Final = 500
 """Maximum number of streams of all callers."""
 EACH: Final = 20
 """Maximum number of streams of one user, or of all service accounts of a namespace."""
 _SHARE: Final = 10
-"""Factor by which the pause after a check exceeds the duration of the check, so that checks take a tenth of the
-time."""
+"""Factor by which the pause after a check exceeds the duration of the check, so that checks use a tenth of the time."""
 CHANGED: Final = "event: changed\ndata: \n\n"
 ALIVE: Final = ": alive\n\n"
 
@@ -49,20 +48,20 @@ class Streams:
         self._open: Counter[str] = Counter()
 
     def refuse(self, name: str) -> None:
-        """Raise HTTPException 429 if an account may have no more streams.
+        """Raise HTTPException 429 if an account has reached its maximum number of streams.
 
-        The method runs on the event loop, like all methods of this class.
+        All methods of this class run on the event loop.
         """
         if self._open[name] >= self._each:
             why = f"you have {self._each} open pages with live updates, the maximum: close some of them"
             raise HTTPException(HTTPStatus.TOO_MANY_REQUESTS, why)
         if self._open.total() >= self._most:
-            why = f"{self._most} pages follow changes, the maximum: reload this page yourself"
+            why = f"{self._most} open pages have live updates, the maximum: reload this page yourself"
             raise HTTPException(HTTPStatus.TOO_MANY_REQUESTS, why)
 
     @contextmanager
     def counted(self, name: str) -> Iterator[None]:
-        """Count a stream as open within the block."""
+        """Count a stream as open within the `with` block."""
         self._open[name] += 1
         STREAMS.inc()
         try:

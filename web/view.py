@@ -1,4 +1,4 @@
-"""The view of one caller: the part of the cluster that a page may show them."""
+"""The view of one caller: the part of the cluster that pages may show to this caller."""
 
 from collections.abc import Sequence
 
@@ -47,16 +47,16 @@ class View:
 
     @property
     def namespaces(self) -> list[str]:
-        """The namespaces with gangs that the caller may see, by name."""
+        """The namespaces with gangs that the caller may see, sorted by name."""
         return [each for each in self._caches.namespaces() if self._caller.scope.has(each)]
 
     def rows(self, namespace: str | None = None) -> list[GangRow]:
-        """Return the rows of `muster ps --all` that the caller may see, for one namespace or all."""
+        """Return the rows of `muster ps --all` that the caller may see, for one namespace or for all."""
         wanted = self.namespaces if namespace is None else [each for each in self.namespaces if each == namespace]
         return [row for each in wanted for row in self._caches.rows(each)]
 
     def objects(self, namespace: str) -> RowSources:
-        """Return the objects from which rows of a namespace are made; none if the caller may not see the namespace."""
+        """Return the objects from which a namespace's rows are built; none if the caller may not see the namespace."""
         return self._caches.objects(namespace) if self._caller.scope.has(namespace) else RowSources()
 
     def placements(self) -> list[Placement]:
@@ -64,19 +64,19 @@ class View:
         return [each for name in self.namespaces for each in self._caches.objects_in(PLACEMENTS, name)]
 
     def queues(self) -> list[QueueReport]:
-        """Return the data of each Queue, parents before their children; none if the caller may not list Queues."""
+        """Return the report of each Queue, parents before their children; none if the caller cannot list Queues."""
         return queue_reports_of(self._caches.all(QUEUES)) if self._caller.queues else []
 
     def queue_objects(self) -> dict[str, Queue]:
-        """Return the Queues by name; none if the caller may not list them."""
+        """Return the Queues by name; none if the caller is not allowed to list Queues."""
         return {each.metadata.name: each for each in self._caches.all(QUEUES)} if self._caller.queues else {}
 
     def own_queues(self) -> list[OwnQueue]:
-        """Return data about the queues of the gangs that the caller may see; the data comes from these gangs."""
+        """Return what the gangs that the caller may see show about their queues."""
         return own_queues(self._groups())
 
     def nodes(self) -> Sequence[Node]:
-        """Return the nodes; none if the caller may not list them."""
+        """Return the nodes; none if the caller is not allowed to list nodes."""
         return self._caches.all(NODES) if self._caller.nodes else []
 
     def mark(self, page: str) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""A module for each page: functions that take a `RequestContext` and return its response.
+"""The web pages, one module each, with functions that take a `RequestContext` and return the response.
 
-Pages only read `context.view`, which contains only data that the caller may see, and must not access the caches.
+Pages read only `context.view`, which contains only data that the caller may see. Pages must not access the caches.
 """

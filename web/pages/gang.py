@@ -1,4 +1,4 @@
-"""The list of gangs; one gang: its page, and the log of a member."""
+"""The list of gangs, the page of one gang, and the log of a member."""
 
 from contextlib import suppress
 from http import HTTPStatus
@@ -41,9 +41,11 @@ from web.views.past import steps_of
 log_of = structlog.get_logger()
 LOG_LINES: Final = 500
 LINE_CHARS: Final = 4_000
-"""Maximum length of a log line; longer lines are cut."""
+"""Maximum number of characters of a log line; longer lines are cut."""
 EVENTS_OF_PODS: Final = 6
-"""Maximum number of pods whose Events are shown, because each pod costs a request. Pods that do not run come first."""
+"""Maximum number of pods whose Events are shown, because each pod costs a request. The Events of pods that do not run
+come first.
+"""
 _RANK_DIGITS: Final = 6
 
 
@@ -67,7 +69,7 @@ def listed(context: RequestContext) -> Response:
 
 
 def show(context: RequestContext) -> Response:
-    """Return the page of one gang; if only the history has it, a link to its events."""
+    """Return the page of one gang; if the gang is only in the history, the page has a link to the gang's events."""
     now = context.site.now()
     try:
         found = _found(context)
@@ -98,7 +100,7 @@ def show(context: RequestContext) -> Response:
 
 
 def why(context: RequestContext) -> Response:
-    """Return the page that explains why a gang waits, by the planner's own cycle, and which changes would help."""
+    """Return the page that explains, with a planner cycle, why a gang waits and which changes would let it start."""
     found, now = _found(context), context.site.now()
     if not found.row.gang:
         raise context.missing(f"gang of {found.row.title}: it has no PodGroup now")
@@ -142,7 +144,7 @@ def log(context: RequestContext) -> Response:
 
 
 def _lines(client: Client, pod: Pod, container: str) -> tuple[list[str], str]:
-    """Return the latest lines, or the reason why there are none."""
+    """Return the latest lines of a member's log, or the reason why there are none."""
     meta = pod.metadata
     try:
         most = LOG_LINES * LINE_CHARS
@@ -162,7 +164,10 @@ def _reading_logs(namespace: str) -> ResourceAttributes:
 
 
 def _found(context: RequestContext) -> _VisibleGang:
-    """Return the gang of the address; HTTPException 404 if it does not exist or the caller may not see it."""
+    """Return the gang that the address names.
+
+    Raises HTTPException 404 if the gang does not exist or is not visible to the caller.
+    """
     namespace, name = context.path["namespace"], context.path["name"]
     try:
         row = named(context.view.rows(namespace), name, namespace)
@@ -210,7 +215,7 @@ def _happened(context: RequestContext, row: GangRow, now: float) -> list[GangSte
 
 
 def _report(found: _VisibleGang, now: float) -> GangReport | None:
-    """Return the report from the gang's own objects, like `muster explain` for users who may not see more."""
+    """Return the report from only the gang's own objects, like `muster explain` for users of one namespace."""
     dump = ClusterDump(now)
     dump.unread = frozenset({"nodes"})
     dump.add_objects(POD_GROUPS, [found.group] if found.group else [])

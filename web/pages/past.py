@@ -22,7 +22,7 @@ def show(context: RequestContext) -> Response:
 
 
 def one(context: RequestContext) -> Response:
-    """Return the events of one gang: the gang with the requested UID, or else the last gang of its name."""
+    """Return the page with the events of one gang: of the requested UID, or else the last gang of this name."""
     store, now, scope = context.site.history, context.site.now(), context.caller.scope
     namespace, name, uid = context.path["namespace"], context.path["name"], context.query.get("uid", "")
     if store is None:
@@ -36,7 +36,7 @@ def one(context: RequestContext) -> Response:
 
 
 def used(context: RequestContext) -> Response:
-    """Return the table of usage, or the usage as CSV."""
+    """Return the page with the table of usage, or the usage as CSV."""
     store, wanted, now = context.site.history, _period(context), context.site.now()
     if store is None:
         return context.page("nohistory.html", title="Usage")

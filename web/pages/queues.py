@@ -24,7 +24,7 @@ from web.views.queues import QueuesView, own_queues_view, queues_view
 
 log = structlog.get_logger()
 _MINUTE_S: Final = 60.0
-"""Interval at which the usage of queues is computed again."""
+"""Interval in seconds at which the usage of queues is computed again."""
 
 
 def show(context: RequestContext) -> Response:
@@ -55,7 +55,7 @@ def _tree(context: RequestContext, now: float) -> QueuesView:
 def _used(
     context: RequestContext, now: float, periods: AbstractSet[Period]
 ) -> Mapping[Period, Mapping[str, Vector]] | None:
-    """Return the usage that each queue has held in these periods; None without a history.
+    """Return the usage that each queue has held in these periods; None if there is no history.
 
     The result contains no names of gangs or users.
     """

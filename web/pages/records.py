@@ -1,4 +1,7 @@
-"""Responses for programs, at paths below /api; `muster history`, `usage` and `explain` with --server read them."""
+"""Responses for programs, at paths below /api.
+
+The commands `muster history`, `usage` and `explain` read these responses if --server is set.
+"""
 
 from http import HTTPStatus
 from typing import Final
@@ -13,7 +16,7 @@ from web.context import RequestContext
 
 
 def show(context: RequestContext) -> Response:
-    """Return the answer to /api/history, /api/history/NAMESPACE/NAME, /api/usage or /api/recorder, for its caller."""
+    """Return the answer to /api/history, /api/history/NAMESPACE/NAME, /api/usage or /api/recorder, for the caller."""
     store = context.site.history
     if store is None:
         raise HTTPException(
@@ -32,10 +35,10 @@ _LABEL: Final = 12
 
 
 def explained(context: RequestContext) -> Response:
-    """Return the report of /api/explain/NAMESPACE/NAME in the format of `-o json`, or as lines with `?output=text`."""
+    """Return the report at /api/explain/NAMESPACE/NAME as in `muster explain -o json`; as lines with `?output=text`."""
     namespace, name, kind = context.path["namespace"], context.path["name"], context.query.get("kind", "job")
     if kind not in KINDS:
-        raise context.refused(f"kind is one of {', '.join(KINDS)}, and not {kind!r}")
+        raise context.refused(f"kind must be one of {', '.join(KINDS)}, not {kind!r}")
     if not context.caller.scope.has(namespace):
         raise context.missing(f"{kind} {namespace}/{name}")
     now = context.site.now()

@@ -28,7 +28,7 @@ class _NodeCapacity(NamedTuple):
 def show(context: RequestContext) -> Response:
     """Return the page of the nodes.
 
-    Callers who may not list nodes only see the reservations of their gangs.
+    A caller who is not allowed to list nodes sees only the reservations of gangs in the caller's namespaces.
     """
     now, caller, view = context.site.now(), context.caller, context.view
     whole = caller.everything
@@ -62,7 +62,7 @@ def _made(dump: ClusterDump) -> _NodeCapacity:
 def _of_nodes(dump: ClusterDump) -> ClusterDump:
     """Return the objects that use capacity on nodes: pods, and gangs with planned slots that have no pods yet.
 
-    Waiting gangs are left out: they use nothing, and reading ten thousand of them takes seconds.
+    Waiting gangs are left out: they use no capacity, and it takes seconds to read ten thousand of them.
     """
     placements = [each for each in dump.objects_of(PLACEMENTS) if _takes_room(each)]
     keys = {each.metadata.key for each in placements}
@@ -84,7 +84,7 @@ def _takes_room(placement: Placement) -> bool:
 
 
 def _reports(dump: ClusterDump) -> list[TopologyReport]:
-    """Return the reports on the topology's domains; none if the planner's configuration cannot be read."""
+    """Return the reports of the topologies' domains; empty if the planner's configuration cannot be read."""
     try:
         return topology_reports(WhatIf(dump))
     except (UnknownNameError, ValueError):

@@ -1,4 +1,4 @@
-"""Page with a form for `muster simulate`, and its result."""
+"""The page with a form for `muster simulate` and with the simulation's result."""
 
 from http import HTTPStatus
 from typing import Final
@@ -13,7 +13,7 @@ from web.slow import SlowWork
 from web.views.whatif import OBJECTS, YAML_BYTES, TrialResult, WhatIfTrial, trial, tried
 
 _slots: Final = SlowWork("try something")
-"""Limit of one simulation at a time, because a simulation may take seconds of CPU time that other pages need."""
+"""Lock that limits the server to one simulation at a time, because other pages need the CPU time, too."""
 
 
 def show(context: RequestContext) -> Response:
@@ -22,7 +22,7 @@ def show(context: RequestContext) -> Response:
 
 
 def answer(context: RequestContext) -> Response:
-    """Run the simulation of the form, and return the result above the form."""
+    """Run the simulation that the form describes, and return a page with the result above the form."""
     found, namespaces = None, _namespaces(context)
     wanted = trial(context.form, namespaces)
     if not wanted.errors:
@@ -54,7 +54,8 @@ def _namespaces(context: RequestContext) -> list[str]:
 def _dump(context: RequestContext) -> ClusterDump:
     """Return the objects of the cluster with which a simulation starts.
 
-    Callers who may not see the whole cluster only get the objects that are needed to check the requests of their gangs.
+    For a caller who is not allowed to see the whole cluster, these are only the objects that are needed to check the
+    requests of the caller's gangs.
     """
     whole = context.site.explainer.dump()
     if context.caller.everything:

@@ -1,10 +1,10 @@
 """Content of each page as data: one module per page, computed from objects, reports and the caller's scope.
 
-Start at `gangs`, the simplest. The content of a page is a frozen Struct, which its template in `templates/` renders.
-Each Struct contains text, numbers and links, but no API objects. `parts` has times, bars and pages of lists; `places`
-has the nodes of a gang.
+Start reading at `gangs`, the simplest module. The content of a page is a frozen Struct, which its template in
+`templates/` renders. Each Struct contains text, numbers and links, but no API objects. `parts` contains times, bars and
+pages of lists; `places` contains the nodes of a gang.
 
-Content depends only on the arguments (including the time), and contains no names outside the given scope. This package
-removes a report's statements about other tenants before a template gets the report. The package must not import
-starlette or jinja2, and does no I/O.
+The content depends only on the functions' arguments, which include the time, and contains no names outside the given
+scope. This package removes a report's statements about other tenants before a template gets the report. The package
+must not import starlette or jinja2, and does no I/O.
 """

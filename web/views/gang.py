@@ -1,6 +1,8 @@
-"""The page of one gang: its state and reason, helpful changes, its events, members and Kubernetes Events. Pure.
+"""The page of one gang: its state and reason, changes that let it start, its events, members and Kubernetes Events.
 
-All input is in one namespace, which the caller may read; `places` draws the nodes of the members.
+Pure.
+
+All input comes from one namespace, which the caller may read; `places` draws the nodes of the members.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -40,7 +42,7 @@ class GangStep(Struct, frozen=True):
     what: str
     text: str
     epoch: int = 0
-    """Epoch of the placement to which the event belongs; 0 without a placement."""
+    """Epoch of the placement to which the event belongs; 0 if there is no placement."""
     nodes: str = ""
 
 
@@ -48,14 +50,14 @@ class MemberLine(Struct, frozen=True):
     """One member."""
 
     rank: str
-    """Pod set and rank: `worker 3`."""
+    """Pod set and rank of the member, such as `worker 3`."""
     pod: str
     node: str
     state: str
     since: Moment | None
     problem: str
     log: str
-    """Address of the member's log; empty without a log."""
+    """Address of the member's log; empty if there is no log."""
 
 
 class EventLine(Struct, frozen=True):
@@ -91,22 +93,24 @@ class GangPage(Struct, frozen=True):
     racks: list[RackOfNodes]
     members: list[MemberLine]
     part: ListPart
-    """The displayed page of the list of members."""
+    """The displayed part of the list of members."""
     events: list[EventLine] | None
-    """Kubernetes Events about the gang; None if the caller may not list Events."""
+    """Kubernetes Events about the gang; None if the caller is not allowed to list Events."""
     buttons: list[Button]
     explained: str
-    """Address of the page that simulates helpful changes; empty if this page already shows all of them."""
+    """Address of the page that searches for changes that would let the gang start; empty if this page already shows
+    all.
+    """
 
 
 class GangObjects(Struct, frozen=True):
-    """Known objects of one gang; None or empty for objects that the caller may not read or that do not exist."""
+    """The known objects of one gang; a field is None or empty if its objects are unreadable or do not exist."""
 
     row: GangRow
     group: PodGroup | None = None
     placement: Placement | None = None
     pods: Sequence[Pod] = ()
-    """The members by rank, as `gangs.members.members` returns them."""
+    """The members in rank order, from `gangs.members.members`."""
     events: Sequence[Event] | None = None
     report: GangReport | None = None
     happened: Sequence[GangStep] | None = None
@@ -124,8 +128,7 @@ def gang_view(
 ) -> GangPage:
     """Return the content of one gang's page; `name` is the name in the page's address.
 
-    `rack_of_node` is empty for callers who may not list nodes. Without racks, the map of the gang's nodes shows only
-    nodes.
+    `rack_of_node` is empty if the caller is not allowed to list nodes. The map of the gang's nodes then shows no racks.
     """
     here = f"/gangs/{quote(of.row.namespace, safe='')}/{quote(name, safe='')}" if name else address(of.row)
     shown, part = part_of(of.pods, MEMBERS, page, lambda number: f"{here}?page={number}#members")
@@ -148,7 +151,7 @@ def gang_view(
 
 
 def _steps(of: GangObjects, now: float) -> Iterable[GangStep]:
-    """Yield the events that the objects record, oldest first; events without a time come last."""
+    """Yield the events that can be derived from the gang's objects, oldest first; events without a time come last."""
     found = [
         GangStep(moment(of.row.created, now), "submitted", f"{of.row.title} was submitted to queue {of.row.queue}")
     ]

@@ -20,11 +20,11 @@ STATES = tuple(state for state in get_args(State) if state not in {"Deleted", "G
 _FIELDS = ("queue", "namespace", "kind", "user", "state")
 _TONES = {"Running": "good", "Completed": "good", "Degraded": "bad", "Failed": "bad", "Terminated": "bad"}
 _MOST_CHARS = 253
-"""Maximum length of a filter: no Kubernetes name is longer."""
+"""Maximum length of a filter's text, because no Kubernetes name is longer."""
 
 
 class Filters(Struct, frozen=True):
-    """Filters of the list; an empty text selects everything."""
+    """Filters of the list of gangs; an empty text selects everything."""
 
     queue: str = ""
     namespace: str = ""
@@ -32,7 +32,7 @@ class Filters(Struct, frozen=True):
     user: str = ""
     state: str = ""
     ended: bool = False
-    """True to also show gangs that have ended; a filter for an ended state shows them anyway."""
+    """True to show also gangs that have ended; a filter for an ended state shows such gangs anyway."""
     page: int = 1
 
     def has(self, row: GangRow) -> bool:
@@ -42,7 +42,7 @@ class Filters(Struct, frozen=True):
         return all(getattr(self, name) in {"", getattr(row, name)} for name in ("queue", "namespace", "kind", "user"))
 
     def address(self, **changes: str | int | bool) -> str:
-        """Return the address of the list with these filters, of which some are changed; unset filters are left out."""
+        """Return the address of the list with these filters after `changes`; unset filters are left out."""
         fields = {name: getattr(self, name) for name in _FIELDS} | {
             "ended": "on" if self.ended else "",
             "page": self.page,
@@ -58,14 +58,14 @@ class GangLine(Struct, frozen=True):
     row: GangRow
     address: str
     tone: str
-    """The style in which the state is shown: good, bad or wait; empty for other states."""
+    """The style in which the gang's state is shown: good, bad or wait; empty for other states."""
     created: Moment | None
     expected: Moment | None
-    """The gang's start, or the earliest expected start."""
+    """The time of the gang's start, or its earliest expected start."""
     latest: Moment | None
-    """The latest expected start; None if it equals the earliest expected start, or is unknown."""
+    """The latest expected start; None if it is unknown or equals the earliest expected start."""
     known_by: str
-    """Basis of the expected start, such as `by past run times`; empty for a reserved start."""
+    """Basis of the expected start, such as `by past run times`; empty if the start comes from a reservation."""
     nodes: str
     reason: str
 
@@ -92,7 +92,7 @@ class GangsView(Struct, frozen=True):
 
 
 def filters(query: Mapping[str, str]) -> Filters:
-    """Return the filters of an address; unreadable values count as unset."""
+    """Return the filters in an address; unreadable values count as unset."""
     texts = {name: query.get(name, "").strip()[:_MOST_CHARS] for name in _FIELDS}
     return Filters(**texts, ended=query.get("ended") in {"on", "true", "1"}, page=page_number(query.get("page", "")))
 
@@ -107,7 +107,7 @@ def gangs_view(rows: Sequence[GangRow], scope: Scope, chosen: Filters, now: floa
 
 
 def line(row: GangRow, now: float, twice: frozenset[tuple[str, str]] = frozenset()) -> GangLine:
-    """Return one row; `twice` are the names of workloads with several gangs (`shared_names`)."""
+    """Return one row of the list; `twice` has the names of workloads with several gangs (`shared_names`)."""
     early = (row.expected_start or row.earliest_start) if row.state in WAITING else ""
     late = row.latest_start if early and row.latest_start != early else ""
     return GangLine(
@@ -128,7 +128,7 @@ def _known_by(row: GangRow) -> str:
 
 
 def tone(state: str) -> str:
-    """Return the style of a state."""
+    """Return the style in which a state is shown."""
     return "wait" if state in WAITING else _TONES.get(state, "")
 
 

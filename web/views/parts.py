@@ -1,7 +1,8 @@
 """Elements that several pages use: times, bars, and the pages of a long list. Pure.
 
-A time has a machine-readable form (`<time datetime>`) and a text for people. A bar has lengths in thousandths of its
-width, and the same information as text next to it. Each mark has its own shape, so that colours are not needed.
+A time has a form for programs (`<time datetime>`) and a text for users. The lengths in a bar are in thousandths of the
+bar's width; a text next to the bar has the same information. Each mark in a bar has its own shape, so that colours are
+not needed.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -23,15 +24,15 @@ class Moment(Struct, frozen=True):
     """One moment."""
 
     at: str
-    """The moment in the format of RFC 3339."""
+    """The time in the format of RFC 3339."""
     day: str
-    """Date and time of day, UTC, to the minute."""
+    """Date and time of day in UTC, to the minute."""
     away: str
-    """The time relative to now: `5m ago`, `in 2h`, `now`."""
+    """The time relative to now, such as `5m ago`, `in 2h` or `now`."""
 
 
 def moment(timestamp: str | float | None, now: float) -> Moment | None:
-    """Return a moment from RFC 3339 text or Unix seconds; None if it is unknown or unreadable."""
+    """Return the moment for an RFC 3339 text or Unix seconds; None if the time is unknown or unreadable."""
     try:
         seconds = readable_time(timestamp) if isinstance(timestamp, str) else timestamp
         if not seconds:
@@ -49,7 +50,7 @@ def _away(seconds: float) -> str:
 
 
 class Mark(Struct, frozen=True):
-    """A mark: a line across the bar."""
+    """A mark, drawn as a line across a bar."""
 
     name: str
     at: int
@@ -62,18 +63,17 @@ class Bar(Struct, frozen=True):
 
     resource: str
     used: int
-    """Length of the bar for the usage, in thousandths of the width."""
+    """Length of the part of the bar for the usage, in thousandths of the bar's width."""
     used_text: str
     part: int
-    """Length of the section of the usage with a separate pattern (spare slots or fragmented capacity), in
-    thousandths."""
+    """Length of the part of the usage that has its own pattern (spare slots or fragmented capacity), in thousandths."""
     marks: list[Mark]
     label: str
-    """Text with the whole content of the bar, for readers who cannot see it."""
+    """Text with the whole content of the bar, for users who cannot see the bar."""
 
 
 def bar(resource: str, used: int, marks: Mapping[str, int | None], *, part: int = 0) -> Bar:
-    """Return a bar whose full width is its largest amount; unset marks are left out."""
+    """Return a bar whose full width represents the largest amount; marks without an amount are left out."""
     there = {name: amount for name, amount in marks.items() if amount is not None}
     longest = max(used, *there.values(), 1)
     drawn = [Mark(name, _length(amount, longest), amount_text(resource, amount)) for name, amount in there.items()]
@@ -101,12 +101,12 @@ class ListPart(Struct, frozen=True):
     shown: int
     all: int
     before: str
-    """Address of the previous page; empty for the first."""
+    """Address of the previous page; empty on the first page."""
     after: str
 
 
 def part_of(items: Sequence[T], most: int, page: int, address: Callable[[int], str]) -> tuple[Sequence[T], ListPart]:
-    """Return the entries of a page of the list, or of its last page; `address` returns the address of a page."""
+    """Return the entries of one page of a list, at most its last page; `address` returns the address of a page."""
     page = min(max(1, page), max(1, -(-len(items) // most)))
     end = page * most
     shown = items[end - most : end]

@@ -1,4 +1,4 @@
-"""Recorded events and usage: forms, tables, the events of one gang, CSV. Pure.
+"""The pages of recorded events and usage: forms, tables, the events of one gang, and CSV. Pure.
 
 The history is queried with the caller's scope, so the input contains no data of other tenants.
 """
@@ -20,11 +20,11 @@ from web.views.gangs import tone
 from web.views.parts import WHOLE, Moment, moment
 
 DAYS: Final = (1, 7, 30, 90, 365)
-"""Periods in days that a form offers."""
+"""Periods that a form offers, in days."""
 GANGS: Final = 200
 """Number of gangs on one page."""
 USAGE_ROWS: Final = 1_000
-"""Maximum number of rows in a table; the CSV has all."""
+"""Maximum number of rows in a table; the CSV has all rows."""
 _USUAL_DAYS: Final = 7
 _BY: Final = ("queue", "user")
 _MOST_CHARS: Final = 253
@@ -47,7 +47,7 @@ class Period(Struct, frozen=True):
 
     @property
     def query(self) -> str:
-        """Return the form as the query of an address."""
+        """Return the values of the form as the query part of an address."""
         fields = [("days", str(self.days)), *(("by", each) for each in self.by)]
         fields += [(name, value) for name in ("queue", "namespace", "user") if (value := getattr(self, name))]
         return urlencode(fields)
@@ -64,7 +64,7 @@ class PastGang(Struct, frozen=True):
     waited: str
     """Waiting time until the gang's first start."""
     ran: str
-    """Time for which at least one member was bound to a node."""
+    """Time in which at least one member of the gang was bound to a node."""
     ended: Moment | None
     nodes: str
     gpu_hours: str
@@ -78,7 +78,7 @@ class HistoryView(Struct, frozen=True):
     """True if there may be more gangs than are shown."""
     gaps: list[str]
     silence: str
-    """Warning that the recorder is down; empty while it records."""
+    """Warning that the recorder is down; empty while the recorder is running."""
     period: Period
 
 
@@ -104,11 +104,11 @@ class UsageView(Struct, frozen=True):
     period: Period
     csv: str
     silence: str
-    """Warning that the recorder is down; empty while it records."""
+    """Warning that the recorder is down; empty while the recorder is running."""
 
 
 def period(query: Mapping[str, str], by: Sequence[str] = ()) -> Period:
-    """Return the query of an address; unreadable values count as unset."""
+    """Return the query in an address; unreadable values count as unset."""
     days = query.get("days", "")
     chosen = tuple(each for each in KEYS if each in by)
     return Period(
@@ -146,7 +146,7 @@ def _nodes(nodes: Sequence[str]) -> str:
 
 
 def past_gang(gang: GangHistory, now: float) -> PastGang:
-    """Return one gang as a row."""
+    """Return one gang of the history as a row."""
     place = f"/history/{quote(gang.namespace, safe='')}/{quote(gang.name, safe='')}"
     return PastGang(
         of=gang,
@@ -163,7 +163,7 @@ def past_gang(gang: GangHistory, now: float) -> PastGang:
 
 
 def usage_view(rows: Sequence[UsageRow], asked: Period, now: float, *, recorded_until: float) -> UsageView:
-    """Return the table of usage: GPUs first under each key."""
+    """Return the table of usage; under each key, GPUs come first."""
     lines = [_line(row, resource) for row in rows for resource in sorted(row.resources, key=_order)]
     return UsageView(
         by=list(asked.by),
@@ -176,7 +176,7 @@ def usage_view(rows: Sequence[UsageRow], asked: Period, now: float, *, recorded_
 
 
 def day_of(at: float) -> str:
-    """Return the day and the time of a moment."""
+    """Return date and time of day of a moment as text."""
     found = moment(at, at)
     return found.day if found else "?"
 
@@ -194,7 +194,7 @@ def usage_csv(rows: Sequence[UsageRow], by: Sequence[str]) -> str:
 
 
 def unit_of(resource: str) -> str:
-    """Return the unit of an amount over time: hours of one unit, or of a GiB."""
+    """Return the name of the unit of an amount over time: hours of one unit, or of one GiB."""
     return "GiB h" if is_bytewise(resource) else "h"
 
 

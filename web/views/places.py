@@ -14,7 +14,7 @@ from muster.api.ranges import natural
 from muster.workloads.table import slot_of
 
 NODES = 400
-"""Maximum number of drawn nodes; the others are only counted."""
+"""Maximum number of nodes that are drawn; further nodes are only counted."""
 NO_RACK = ""
 
 
@@ -23,11 +23,11 @@ class NodeOfGang(Struct, frozen=True):
 
     name: str
     ranks: str
-    """The ranks by pod set, as text: `worker 0-7`."""
+    """The ranks on the node by pod set, as text, such as `worker 0-7`."""
     members: int
     running: int
     state: str
-    """State of the members: runs, starts, reserved or ended."""
+    """State of the members on the node: runs, starts, reserved or ended."""
 
 
 class RackOfNodes(Struct, frozen=True):
@@ -44,7 +44,7 @@ class RackOfNodes(Struct, frozen=True):
 def racks(
     pods: Sequence[Pod], placement: Placement | None, state: str, rack_of_node: Mapping[str, str]
 ) -> list[RackOfNodes]:
-    """Return the racks of a gang, by name; for a gang without pods on nodes, the racks of its planned nodes."""
+    """Return the racks of a gang's nodes, sorted by name; if no pod has a node, the racks of its planned nodes."""
     ranks: dict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
     running: dict[str, int] = defaultdict(int)
     for pod in pods:

@@ -1,4 +1,4 @@
-"""The page of queues: the tree with usage, fair share, deserved, guarantee and capability, and the waiting gangs.
+"""The page of queues: the tree of queues with their usage, shares and limits, and the waiting gangs.
 
 Pure.
 """
@@ -25,9 +25,9 @@ from web.views.parts import Bar, ListPart, Moment, bar, moment, part_of
 PAGE_QUEUES = 100
 """Number of queues on one page."""
 WAITERS = 5
-"""Maximum number of named waiting gangs per queue; a link leads to all of them."""
+"""Maximum number of waiting gangs that the page names per queue; a link leads to the list of all waiting gangs."""
 WARNED = 0.8
-"""Used fraction of a budget from which the page highlights the budget, and from which the planner warns users."""
+"""Fraction of a budget from whose use on the page highlights the budget, and the planner warns users."""
 NO_LIMITS: Mapping[str, QueueLimits] = MappingProxyType({})
 _NOT_SHOWN = frozenset({PODS, "ephemeral-storage"})
 _MEMORY = "memory"
@@ -44,11 +44,11 @@ class Waiter(Struct, frozen=True):
 
 
 class BudgetLine(Struct, frozen=True):
-    """The budget of one resource."""
+    """The budget of a queue for one resource."""
 
     words: str
     full: bool
-    """True if the used fraction is so high that users are warned."""
+    """True if so much of the budget is used that the page highlights the budget."""
 
 
 class QueueLine(Struct, frozen=True):
@@ -56,14 +56,14 @@ class QueueLine(Struct, frozen=True):
 
     name: str
     depth: int
-    """Depth in the tree, 0 for the root."""
+    """Depth of the queue in the tree, 0 for the root."""
     parent: str
     weight: int
     priority: int
     bars: list[Bar]
-    """A bar per resource; GPUs come first."""
+    """The bars of the queue, one per resource; GPUs come first."""
     waiting: int
-    """Number of waiting gangs from the Queue's status, or else of the waiting gangs that the caller may see."""
+    """Number of waiting gangs, from the Queue's status or else counted from the gangs that the caller may see."""
     waiters: list[Waiter]
     more: int
     """Number of the caller's waiting gangs that `waiters` leaves out."""
@@ -72,12 +72,12 @@ class QueueLine(Struct, frozen=True):
     message: str
     spares: str
     limits: tuple[str, ...]
-    """The queue's limits other than the capability, as text."""
+    """The limits of the queue as text, except its capability."""
     budgets: list[BudgetLine]
 
 
 class OwnLine(Struct, frozen=True):
-    """A queue as shown to callers who may not list queues; its data comes from the caller's own gangs."""
+    """A queue as shown to a caller who cannot list Queues; the data comes from the caller's own gangs."""
 
     name: str
     running: int
@@ -92,13 +92,13 @@ class QueuesView(Struct, frozen=True):
 
     lines: list[QueueLine]
     own: list[OwnLine]
-    """Queues of the caller's gangs, instead of `lines`, if the caller may not list queues."""
+    """Queues of the caller's gangs, instead of `lines`, if the caller is not allowed to list Queues."""
     waits: int
     """Number of waiting gangs in scope."""
     part: ListPart | None = None
-    """Displayed part of the queues; None for callers who may not list queues."""
+    """Displayed part of the queues; None if the caller is not allowed to list Queues."""
     silence: str = ""
-    """Warning that the recorder is down, if there are budgets; empty while it records."""
+    """Warning that the recorder is down, if there are budgets; empty while the recorder is running."""
 
 
 def queues_view(
@@ -112,10 +112,10 @@ def queues_view(
     used: Mapping[Period, Mapping[str, Vector]] | None = None,
     silence: str = "",
 ) -> QueuesView:
-    """Return one page of the tree; gangs outside the scope are not named.
+    """Return one page of the tree of queues; gangs outside the scope are not named.
 
-    `used` is the usage of each queue without its descendants in the periods of budgets, in unit-seconds; None without a
-    history.
+    `used` has the usage of each queue, without its descendants, in the periods of budgets, in unit-seconds; None if
+    there is no history.
     """
     spent = None if used is None else {period: spent_below(reports, each) for period, each in used.items()}
     waiters: dict[str, list[GangRow]] = defaultdict(list)
@@ -132,7 +132,7 @@ def queues_view(
 
 
 def own_queues_view(queues: Sequence[OwnQueue], now: float) -> QueuesView:
-    """Return the page for callers who may not list queues: the queues of their gangs, with the gangs' positions."""
+    """Return the page for a caller who cannot list Queues: the queues of the caller's gangs, with positions."""
     own = [
         OwnLine(each.queue, each.running, each.waiting, each.place, moment(each.expected_start, now), _all(each.queue))
         for each in queues
@@ -203,7 +203,7 @@ def _budgets(
 
 
 def resources(report: QueueReport) -> list[str]:
-    """Return the resources of a queue that a gang or quota names: GPUs of all vendors, CPUs, memory, others."""
+    """Return the resources of a queue that a gang or a quota names: GPUs of all vendors, CPUs, memory, then others."""
     amounts = (report.allocated, report.fair_share, report.deserved, report.guarantee, report.capability)
     there = {name for each in amounts for name in each} - _NOT_SHOWN
     return sorted(there, key=lambda name: (name in {CPU, _MEMORY}, name == _MEMORY, name))

@@ -21,23 +21,23 @@ from web.views.gangs import address, shared_names
 from web.views.parts import WHOLE, Moment, moment
 
 READY = "Ready"
-"""The state of a healthy node for callers who may not list its pods, and so do not know its free capacity."""
+"""The state of a healthy node for a caller who cannot list the node's pods and thus does not know its free capacity."""
 STATES = (READY, "Free", "Mixed", "Full", "Cordoned", "Suspect", "NotReady")
 _HEALTHY = frozenset({READY, "Free", "Mixed", "Full"})
 RACKS = 500
 DOMAINS = 500
-"""Maximum number of rows of a topology."""
+"""Maximum number of rows of a topology's table."""
 SUSPECTS = 200
 _NODE_CHARS = 120
 
 
 class NodeStateCount(Struct, frozen=True):
-    """Number of a rack's nodes in one state."""
+    """The nodes of a rack that are in one state, and their number."""
 
     state: str
     nodes: int
     at: int
-    """Start of the section for these nodes in the bar, in thousandths of its width."""
+    """Start of the part of the bar for these nodes, in thousandths of the bar's width."""
     width: int
     names: str
 
@@ -84,7 +84,7 @@ class TopologyLine(Struct, frozen=True):
 
 
 class SuspectLine(Struct, frozen=True):
-    """A node that gets no new pods."""
+    """A node that gets no new pods, because of a fault or a cordon."""
 
     node: str
     rack: str
@@ -115,7 +115,7 @@ class TopologyView(Struct, frozen=True):
     reservations: list[ReservationLine]
     nodes: int
     whole: bool
-    """False if the caller may not list all pods; free capacity is then not shown."""
+    """False if the caller is not allowed to list all pods; the page then shows no free capacity."""
 
 
 def topology_view(
@@ -129,7 +129,7 @@ def topology_view(
     *,
     whole: bool = True,
 ) -> TopologyView:
-    """Return the page without the names of gangs outside the scope and of their nodes.
+    """Return the page of nodes, without the names of gangs outside the scope and of nodes reserved for them.
 
     `whole` is true if the caller may list all pods; other callers do not see free capacity.
     """
@@ -150,7 +150,7 @@ def topology_view(
 def suspects_among(
     nodes: Iterable[Node], rows: Iterable[NodeRow], rules_in: Callable[[str], FaultRules], now: float
 ) -> list[SuspectLine]:
-    """Return the nodes with a fault or a cordon, and the source of each fault or cordon; `rows` name the racks."""
+    """Return the nodes with a fault or a cordon, each with its cause; `rows` has the racks of the nodes."""
     racks = {row.name: row.rack for row in rows}
     found = []
     for node in nodes:
@@ -232,7 +232,7 @@ def _domains(domains: Sequence[DomainReport], depth: int, scope: Scope) -> Itera
 
 
 def _spares(there: SparesThere, scope: Scope) -> str:
-    """Return spares as text; for gangs outside the scope, only the number of spare slots."""
+    """Return a domain's spare slots as text; gangs outside the scope are counted but not named."""
     if not there.seats:
         return ""
     keepers, borrowers = (

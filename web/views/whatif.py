@@ -1,4 +1,4 @@
-"""Content of the simulation's form: its fields, their errors, and the result. Pure.
+"""Content of the simulation's page: the fields of the form, the errors of these fields, and the result. Pure.
 
 All fields of the form are untrusted, and a simulation costs the server time, so each field has a limit.
 """
@@ -41,7 +41,7 @@ _NAME = "the manifests"
 
 @dataclass(slots=True)
 class WhatIfTrial:
-    """Input of a form as typed, with the errors of its fields."""
+    """Input of a form as typed by the user, with the errors of the form's fields."""
 
     manifests: str = ""
     namespace: str = ""
@@ -50,7 +50,7 @@ class WhatIfTrial:
     cordon: str = ""
     queues: str = ""
     errors: dict[str, str] = field(default_factory=dict)
-    """Maps the name of a field to its error; `form` is for errors of several fields."""
+    """Maps the name of a field to the field's error; the key `form` is for errors of several fields."""
 
     @property
     def empty(self) -> bool:
@@ -59,7 +59,7 @@ class WhatIfTrial:
 
 
 class GangOutcome(Struct, frozen=True):
-    """The result for one gang."""
+    """The result of a simulation for one gang."""
 
     title: str
     submitted: bool
@@ -68,9 +68,9 @@ class GangOutcome(Struct, frozen=True):
     nodes: list[str]
     why: str
     queue: str
-    """The gang's queue and position, if it waits."""
+    """The gang's queue and queue position, if the gang waits."""
     evicts: list[str] = []
-    """The gangs that lose pods to this gang, with the work that they lose."""
+    """The gangs whose pods are evicted for this gang, with the work that they lose."""
 
 
 class TrialResult(Struct, frozen=True):
@@ -79,7 +79,7 @@ class TrialResult(Struct, frozen=True):
     gangs: list[GangOutcome]
     more: int
     asked: list[QueueDemand]
-    """Requests of new gangs and limits of their queues, for callers who may not see the cluster."""
+    """Requests of new gangs and limits of their queues, for a caller who is not allowed to see the whole cluster."""
     shares: list[str]
     ignored: list[str]
     released: list[str]
@@ -89,7 +89,7 @@ class TrialResult(Struct, frozen=True):
 def trial(form: Mapping[str, str], namespaces: Sequence[str]) -> WhatIfTrial:
     """Return the input of a form, with the errors that can be found without the cluster.
 
-    `namespaces` are the namespaces from which the caller may choose; the first is the default.
+    `namespaces` has the namespaces from which the caller may choose; the first namespace is the default.
     """
     asked = WhatIfTrial(
         manifests=form.get("manifests", "").replace("\r\n", "\n"),
@@ -101,7 +101,9 @@ def trial(form: Mapping[str, str], namespaces: Sequence[str]) -> WhatIfTrial:
     )
     _check_numbers(asked)
     if asked.namespace not in namespaces:
-        asked.errors["namespace"] = f"you see no namespace of this name; there is {', '.join(namespaces[:5]) or 'none'}"
+        asked.errors["namespace"] = (
+            f"no namespace of this name is visible to you; there is {', '.join(namespaces[:5]) or 'none'}"
+        )
     if len(asked.manifests.encode()) > YAML_BYTES:
         asked.errors["manifests"] = (
             f"the manifests have {len(asked.manifests.encode())} bytes, and at most {YAML_BYTES} are allowed"
@@ -124,7 +126,7 @@ def _check_numbers(asked: WhatIfTrial) -> None:
 
 
 def words(text: str) -> list[str]:
-    """Return the entries of a field, which are separated by line breaks, commas or blanks."""
+    """Return the entries of a field; line breaks, commas or blanks separate the entries."""
     return text.replace(",", " ").split()
 
 
@@ -134,16 +136,16 @@ def _check_objects(objects: Sequence[JSON], namespaces: frozenset[str]) -> None:
     for each in objects:
         given = (each.get("metadata") or {}).get("namespace")
         if given is not None and not (isinstance(given, str) and given in namespaces):
-            raise ManifestError(f"metadata.namespace: you see no namespace {str(given)[:_NAME_CHARS]!r}")
+            raise ManifestError(f"metadata.namespace: no namespace {str(given)[:_NAME_CHARS]!r} is visible to you")
 
 
 def tried(
     asked: WhatIfTrial, namespaces: Sequence[str], dump: ClusterDump, scope: Scope, *, whole: bool
 ) -> TrialResult | None:
-    """Run the simulation and return its result; None if it failed, with the reason in the errors of the form.
+    """Run the simulation and return its result; on failure, return None and put the reason into the form's errors.
 
-    `whole` is true if the caller may see the whole cluster. Other callers only see the requests of their gangs and the
-    limits of their queues.
+    `whole` is true if the caller may see the whole cluster. Other callers see only the requests of their gangs and the
+    limits of these gangs' queues.
     """
     if not whole and (asked.add_nodes or asked.cordon or asked.queues):
         asked.errors["form"] = (
