@@ -35,7 +35,7 @@ def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line, whose arguments are the fields of `ForAll` except the history."""
     found = argparse.ArgumentParser(
         prog="web",
-        description="Muster's web page, for all users with a token. It accepts only TLS connections, to protect tokens.",
+        description="Muster's web page for all users with a token. It accepts only TLS connections, to protect tokens.",
         epilog=f"{STORE_VARIABLE} names the store of the history; without it there is none.",
         allow_abbrev=False,
     )
