@@ -296,10 +296,11 @@ class LiveCluster(Live):
         return reflector
 
     def _handler_of(self, fed: Fed) -> Callable[[Any, Any], None]:
-        apply, state = fed.apply, self.state
+        apply, own, state = fed.apply, fed.own, self.state
 
         def handle(old: Any, new: Any) -> None:
-            self.changed((new or old).metadata.namespace, apply(state, old, new))
+            namespace = None if own(old, new) else (new or old).metadata.namespace
+            self.changed(namespace, apply(state, old, new))
 
         return handle if self._hook is None else self._hook.recording_handler(fed.resource, handle)
 

@@ -49,6 +49,17 @@ class Fed:
     limited: bool = False
     """True if tenants create objects of the kind and can make them large. Caches limit the memory that such objects use
     per namespace. Pods and claims have no such limit, because all pods and claims must be counted."""
+    own: Callable[[Any, Any], bool] = lambda _old, _new: False
+    """Return True for a change from an old to a new object that Muster itself has written, and has planned with."""
+
+
+def _only_status(old: PodGroup | None, new: PodGroup | None) -> bool:
+    """Return True if only the status of a PodGroup has changed, which the extender writes."""
+    if old is None or new is None:
+        return False
+    before, after = old.metadata, new.metadata
+    kept = (before.uid, before.labels, before.annotations, before.deletion_timestamp, old.spec)
+    return kept == (after.uid, after.labels, after.annotations, after.deletion_timestamp, new.spec)
 
 
 FEED = (
@@ -69,11 +80,11 @@ FEED = (
     Fed(HYPER_NODES, PlannerState.on_hyper_node),
     Fed(TOPOLOGIES, PlannerState.on_topology, optional=True),
     Fed(JOBS, PlannerState.on_job, limited=True),
-    Fed(POD_GROUPS, PlannerState.on_pod_group, pooled=True, limited=True),
+    Fed(POD_GROUPS, PlannerState.on_pod_group, pooled=True, limited=True, own=_only_status),
     Fed(WORKLOADS, lambda state, *change: state.native.on_workload(*change), newer=True, limited=True),
     Fed(COMPOSITE_POD_GROUPS, lambda state, *change: state.native.on_composite(*change), newer=True, limited=True),
     Fed(NATIVE_POD_GROUPS, lambda state, *change: state.native.on_group(*change), newer=True, limited=True),
-    Fed(PLACEMENTS, PlannerState.on_placement, pooled=True),
+    Fed(PLACEMENTS, PlannerState.on_placement, pooled=True, own=lambda _, new: new is not None),
     Fed(PODS, PlannerState.on_pod),
 )
 

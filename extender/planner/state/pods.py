@@ -12,7 +12,7 @@ charged.
 from sys import intern
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
 from extender.planner.state.devicetable import ClaimRef, claim_refs, extended_claim
 from extender.planner.state.podclass import PodClass
@@ -253,6 +253,12 @@ def keeps_running(before: PodRecord, after: PodRecord) -> bool:
     """Return True if a bound pod is still on the same node and has not ended."""
     same = (before.node, before.gang, before.cls) == (after.node, after.gang, after.cls)
     return bool(after.node) and same and not after.terminating and {before.phase, after.phase} <= _RUNNING
+
+
+def differs_in_messages(before: PodRecord, after: PodRecord) -> bool:
+    """Return True if two states of a pod differ at most in what Muster has written into the condition PodScheduled."""
+    alike = replace(after, resource_version=before.resource_version, asks=before.asks, says=before.says)
+    return astuple(before) == astuple(alike)
 
 
 def only_takes_capacity(before: PodRecord | None, after: PodRecord) -> bool:

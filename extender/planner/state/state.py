@@ -20,6 +20,7 @@ from extender.planner.state.pods import (
     PodRecord,
     as_charged,
     charged,
+    differs_in_messages,
     keeps_running,
     only_takes_capacity,
     record_of,
@@ -88,6 +89,8 @@ class PlannerState(Views):
         if known is not None and astuple(known) == astuple(record):  # Muster's own write
             return False
         self._keep_pod(record)
+        if known is not None and differs_in_messages(known, record):
+            return False
         self._compare()
         expected = keeps_running(known, record) if known else self._is_expected(record)
         return not (expected or only_takes_capacity(known, record))
@@ -192,11 +195,14 @@ class PlannerState(Views):
 
 
 def _planned(item: PodGroup | Queue | None) -> object:
-    """Return the fields of an object that are relevant to planning."""
+    """Return the fields of an object that are relevant to planning.
+
+    Kinds without the subresource status get a new generation with each message.
+    """
     if item is None:
         return None
     phase = item.status.phase if isinstance(item, PodGroup) else item.status.state
-    return replace(item.metadata, resource_version=""), item.spec, phase
+    return replace(item.metadata, resource_version="", generation=0), item.spec, phase
 
 
 def _limits(queue: Queue | None) -> object:

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from builders import placement, pod_group
 
 from extender import cluster as module
 from extender.cluster import Live, LiveCluster, settle
@@ -19,8 +20,9 @@ from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.devices import RESOURCE_CLAIMS, ResourceClaim
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.kubernetes.quota import RESOURCE_QUOTAS
-from muster.api.muster.placement import PLACEMENTS
+from muster.api.muster.placement import PLACEMENTS, Placement
 from muster.api.volcano.batch import Job, JobSpec, TaskSpec
+from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube import readable
 from muster.kube.client import Client
 from muster.kube.config import ClientConfig
@@ -33,6 +35,7 @@ LONGEST_S = 20.0
 NO_SERVER = "http://127.0.0.1:1"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PODS = 100
+FED = {fed.resource: fed for fed in FEED}
 
 
 @pytest.fixture
@@ -212,3 +215,30 @@ async def test_what_is_there_when_the_caches_are_filled_is_frozen(thawed: Callab
     await settle(filled, poll_s=0.0)
     assert looks == [before] * 3
     assert thawed() > before
+
+
+@pytest.mark.parametrize(("change", "namespace"), [
+    ((None, placement("g")), None),
+    ((placement("g"), None), "ns"),
+    ((None, pod_group("g")), "ns"),
+    ((pod_group("g"), pod_group("g", phase="Running", version="2")), None),
+    ((pod_group("g"), pod_group("g", queue="research", version="2")), "ns"),
+    ((pod_group("g"), pod_group("g", labels={"a": "b"}, version="2")), "ns"),
+    ((pod_group("g"), pod_group("g", deleted="2026-01-01T00:00:00Z", version="2")), "ns"),
+    ((pod_group("g"), pod_group("g", uid="another", version="2")), "ns"),
+    ((pod_group("g"), None), "ns"),
+])  # fmt: skip
+async def test_changes_that_muster_has_written_are_charged_to_no_namespace(
+    change: tuple[Any, Any], namespace: str | None
+) -> None:
+    """They end no pause of the planner: their cycle has taken them into account; what users change ends one."""
+    woken: list[str | None] = []
+    client = Client(ClientConfig(NO_SERVER), loop=asyncio.get_running_loop())
+    made = LiveCluster(client, wake=woken.append)
+    kind = PLACEMENTS if isinstance(change[0] or change[1], Placement) else POD_GROUPS
+    if change[0] is not None:
+        made._handler_of(FED[kind])(None, change[0])
+        woken.clear()
+    made._handler_of(FED[kind])(*change)
+    client.close()
+    assert woken == [namespace]

@@ -11,7 +11,7 @@ from extender_world import CPU, NOW, World
 from extender.planner.state.exclusions import Exclusions
 from muster.api import names
 from muster.api.kubernetes.core import Namespace, Pod
-from muster.api.kubernetes.meta import ObjectMeta
+from muster.api.kubernetes.meta import ObjectMeta, ReportedCondition
 from muster.api.muster.gang import Slot
 from muster.api.volcano.scheduling import PodGroupCondition
 
@@ -88,6 +88,21 @@ def test_what_we_have_written_comes_twice_and_is_news_once(world: World) -> None
     assert world.state.on_pod(written, written) is False
 
 
+@pytest.mark.parametrize(("reason", "message", "news"), [
+    ("Unschedulable", f"{names.MESSAGE_PREFIX}no room", False), ("SchedulingGated", "its turn comes", False),
+    ("Unschedulable", "0/3 nodes are available", True),
+])  # fmt: skip
+def test_messages_to_a_waiting_pod_are_no_news(world: World, reason: str, message: str, *, news: bool) -> None:
+    """The planner writes them itself; a refusal by kube-scheduler is news."""
+    waiting = made(world, 0, gated=True)
+    assert world.state.on_pod(None, waiting) is True
+    condition = ReportedCondition(type="PodScheduled", status="False", reason=reason, message=message)
+    status = msgspec.structs.replace(waiting.status, conditions=[condition])
+    newer = msgspec.structs.replace(waiting, metadata=world._newer(waiting.metadata), status=status)
+    assert world.state.on_pod(waiting, newer) is news
+    assert world.state.pods[newer.metadata.uid].resource_version == newer.metadata.resource_version
+
+
 def test_what_we_have_written_of_an_object_that_is_gone_is_nothing(world: World) -> None:
     """The watch has shown its end, or another object of its name."""
     group, state = world.state.groups["ns/a"], world.state
@@ -116,8 +131,8 @@ def test_words_and_counts_in_the_status_of_a_gang_are_no_news(
 ) -> None:
     """Nobody who writes many of them keeps the planner busy."""
     group = world.state.groups["ns/a"]
-    newer = msgspec.structs.replace(group, metadata=world._newer(group.metadata))
-    newer = msgspec.structs.replace(newer, status=msgspec.structs.replace(group.status, **status))
+    meta = msgspec.structs.replace(world._newer(group.metadata), generation=7)  # kinds without a status subresource
+    newer = msgspec.structs.replace(group, metadata=meta, status=msgspec.structs.replace(group.status, **status))
     assert world.state.on_pod_group(group, newer) is news
     assert world.view("ns/a").group is newer
 
