@@ -23,6 +23,7 @@ from muster.api.kubernetes.meta import Object, OwnerReference, ReportedCondition
 from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS, NativePodGroup
 from muster.api.muster.gang import named_gang
 from muster.api.muster.native import counted_in
+from muster.api.muster.placement import PLACEMENTS, Placement, PlacementSpec, PlacementStatus
 from muster.api.muster.pools import is_musters
 from muster.api.volcano.batch import COMMANDS, JOBS, Job
 from muster.api.volcano.cron import CRON_JOBS
@@ -90,6 +91,16 @@ def packed(client: Client, resource: Resource[T], indexes: Mapping[str, Indexer[
 def limited(client: Client, resource: Resource[T], **more: Any) -> Reflector[T]:
     """Return a cache for objects that tenants create, with a limit of their memory in each namespace."""
     return Reflector(client, resource, budget=MemoryLimit(resource), **more)
+
+
+def placements_of(client: Client) -> Reflector[Placement]:
+    """Return a cache for placements, which only shows whether a gang has its nodes; the nodes are omitted."""
+
+    def without_nodes(one: Placement) -> Placement:
+        spec = PlacementSpec(pod_group_uid=one.spec.pod_group_uid, epoch=one.spec.epoch)
+        return structs.replace(one, spec=spec, status=PlacementStatus(phase=one.status.phase))
+
+    return limited(client, PLACEMENTS, keep=without_nodes)
 
 
 def job_keys(pod: Pod) -> list[str]:

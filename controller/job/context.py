@@ -13,6 +13,7 @@ from controller.job.rules.policies import RestartTarget
 from controller.job.writer import JobStatusWriter
 from controller.kit import KindController, Kit
 from muster.api.kubernetes.core import Pod, PriorityClass
+from muster.api.muster.placement import Placement
 from muster.api.volcano.batch import Job
 from muster.api.volcano.scheduling import PodGroup
 from muster.kube.store import ObjectStore
@@ -34,6 +35,7 @@ class Context:
         kit: Kit,
         caches: SharedCaches,
         priorities: ObjectStore[PriorityClass],
+        placements: ObjectStore[Placement],
         jobs: KindController[Job],
         *,
         at_once: int,
@@ -48,7 +50,7 @@ class Context:
         self._pods = caches.pods.store
         self.expectations = Expectations(kit.monotonic_s)
         self.effects = PodEffects(kit.client, self.expectations, kit.recorder, at_once, monotonic_s=kit.monotonic_s)
-        self.groups = Groups(kit.client, caches.groups.store, priorities.list, self.expectations)
+        self.groups = Groups(kit.client, caches.groups.store, placements, priorities.list, self.expectations)
         self.objects = JobObjects(kit.client)
         self.writer = JobStatusWriter(jobs.patched, queue.add_after, kit.monotonic_s)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from controller.caches import SharedCaches
+from controller.caches import SharedCaches, placements_of
 from controller.job.context import Context
 from controller.job.effects import AT_ONCE
 from controller.job.pending_events import PendingEvents
@@ -10,9 +10,11 @@ from controller.job.reconcile import Reconciler
 from controller.job.rules.events import command_issued, group_changed, job_changed, pod_changed, pod_matters
 from controller.kit import KindController, Kit
 from muster.api.kubernetes.core import PRIORITY_CLASSES, Pod
+from muster.api.muster.placement import Placement
 from muster.api.volcano.batch import JOBS, Command, Job
 from muster.api.volcano.scheduling import PodGroup
 from muster.kube.reflector import Reflector
+from muster.volcano.pods import usable
 from muster.volcano.tasks import job_of, job_of_pod
 
 GATHER_S = 0.1
@@ -45,19 +47,23 @@ class Jobs(KindController[Job]):
         self._gather_s = gather_s
         self._pending_events = PendingEvents()
         priorities = self.reflectors["priorityclasses"] = Reflector(kit.client, PRIORITY_CLASSES)
+        self._placements = self.reflectors["placements"] = placements_of(kit.client)
         self._context = Context(
             kit,
             caches,
             priorities.store,
+            self._placements.store,
             self,
             at_once=at_once,
             needed=needed,
             joins_native=joins_native,
             limited=limited,
         )
+        self._groups = caches.groups.store
         self._reconciler = Reconciler(self._context, self._pending_events)
         self.handlers += [
             (caches.groups, self._group_seen),
+            (self._placements, self._placement_seen),
             (caches.pods, self._pod_seen),
             (caches.commands, self._command_seen),
         ]
@@ -102,6 +108,15 @@ class Jobs(KindController[Job]):
             self.worker.queue.add(job.key, first=True)
         else:
             self.worker.queue.add_after(job.key, 0.0 if old and new else self._gather_s)
+
+    def _placement_seen(self, old: Placement | None, new: Placement | None) -> None:
+        """Queue a Job whose gang has its nodes: its pods need not wait for the write of the PodGroup's phase."""
+        if new is None or new.status.phase != "Planned" or (old and old.spec == new.spec):
+            return
+        group = self._groups.get(new.metadata.key)
+        job = job_of(group.metadata) if group and usable(new, group.metadata.uid) else None
+        if job:
+            self.worker.queue.add(job.key, first=True)
 
     def _command_seen(self, old: Command | None, new: Command | None) -> None:
         found = command_issued(new) if new and old is None else None

@@ -117,11 +117,13 @@ class Groups:
         self,
         client: Client,
         groups: ObjectStore[PodGroup],
+        placements: ObjectStore[Placement],
         priorities: Callable[[], list[PriorityClass]],
         expectations: Expectations,
     ) -> None:
         self._client = client
         self._groups = groups
+        self._placements = placements
         self._priorities = priorities
         self._expectations = expectations
         self._fits: dict[str, tuple[str, int, frozenset[str]]] = {}
@@ -158,6 +160,14 @@ class Groups:
         """Return True if the planner holds nodes for evicted members, so the new pods belong to the same gang."""
         group = self.find(job)
         return group is not None and keeps_nodes(self.placement(group), group.metadata)
+
+    def admitted(self, group: PodGroup) -> bool:
+        """Return True if the gang's pods may be created: by the PodGroup's phase, or because the gang has its nodes.
+
+        The extender writes the phase after the placement, which is read here in order to create the pods earlier.
+        """
+        known = self._placements.get(group.metadata.key)
+        return group.status.phase not in {"", "Pending"} or usable(known, group.metadata.uid)
 
     def placement(self, group: PodGroup) -> Placement | None:
         """Return the gang's placement, from its PodGroup or the API server, if new pods can be pinned to its nodes."""

@@ -30,11 +30,8 @@ class Prepared(NamedTuple):
     plugins: Sequence[JobPlugin]
     group: PodGroup | None
     failures: list[Failure]
-
-    @property
-    def may_create(self) -> bool:
-        """True if pods may be created: all required objects exist, and the gang is admitted."""
-        return not self.failures and self.group is not None and self.group.status.phase not in {"", "Pending"}
+    may_create: bool = False
+    """True if pods may be created: all required objects exist, and the gang is admitted."""
 
 
 class Provisioner:
@@ -63,7 +60,7 @@ class Provisioner:
         except (Retry, APIError, ValueError) as error:
             failure = Failure("PodGroupError", str(error))
         else:
-            return Prepared(plugins, group, [])
+            return Prepared(plugins, group, [], self._context.groups.admitted(group))
         return Prepared(plugins, self._context.groups.find(job), [self._failed(job, failure)])
 
     def create(

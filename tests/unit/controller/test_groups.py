@@ -2,12 +2,18 @@
 
 from typing import Any, cast
 
+import pytest
+from msgspec import structs
+from simulated_cluster import Cluster
+from simulated_jobs import add, pods, task, turn
+
 from controller.job.expectations import Expectations
 from controller.job.objects import Groups
+from muster.api import names
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.muster.placement import Placement, PlacementSpec, PlacementStatus
 from muster.api.muster.placementnotes import PlacementContent
-from muster.api.volcano.scheduling import PodGroup
+from muster.api.volcano.scheduling import POD_GROUPS, PodGroup, PodGroupStatus
 from muster.kube.errors import NotFound
 from muster.kube.store import ObjectStore
 
@@ -28,7 +34,7 @@ class Api:
 
 def groups(api: Api) -> Groups:
     """With nothing in any cache."""
-    return Groups(cast("Any", api), ObjectStore[PodGroup](), list, Expectations(lambda: 0.0))
+    return Groups(cast("Any", api), ObjectStore[PodGroup](), ObjectStore(), list, Expectations(lambda: 0.0))
 
 
 def group(phase: str = "", uid: str = "u") -> PodGroup:
@@ -54,3 +60,34 @@ def test_an_object_is_asked_for_where_the_note_is_over_or_not_the_gangs() -> Non
         assert groups(api).placement(one) is made
         assert api.asked == 1
     assert groups(Api()).placement(group("Bound")) is None
+
+
+@pytest.mark.parametrize(("phase", "placed", "uid", "may"), [
+    ("Pending", "", "u", False), ("", "", "u", False), ("Inqueue", "", "u", True), ("Running", "Bound", "u", True),
+    ("Pending", "Planned", "u", True), ("", "Binding", "u", True),
+    ("Pending", "Reserved", "u", False), ("Pending", "Abandoned", "u", False), ("Pending", "Planned", "another", False),
+])  # fmt: skip
+def test_pods_are_created_once_the_gang_has_its_nodes(phase: str, placed: Any, uid: str, *, may: bool) -> None:
+    """The PodGroup's phase follows the placement; a placement of an earlier PodGroup does not count."""
+    cached = ObjectStore[Placement]()
+    if placed:
+        meta = ObjectMeta(name="g", namespace="n", uid="p", resource_version="1")
+        spec, status = PlacementSpec(pod_group_uid=uid, epoch=1), PlacementStatus(phase=placed)
+        cached.add_object(Placement(metadata=meta, spec=spec, status=status))
+    known = Groups(cast("Any", Api()), ObjectStore[PodGroup](), cached, list, Expectations(lambda: 0.0))
+    made = structs.replace(group(), status=PodGroupStatus(phase=phase))
+    assert known.admitted(made) is may
+
+
+def test_a_placement_starts_the_creation_of_pods(cluster: Cluster) -> None:
+    """The pass does not wait for the write of the phase, which follows the placement."""
+    add(cluster, "j", task("w", 2))
+    for _ in range(3):  # also the pass after the PodGroup is there
+        turn(cluster)
+    [made] = cluster.api.all(POD_GROUPS)
+    assert not pods(cluster)
+    cluster._place(made)
+    turn(cluster)
+    assert [each.spec.node_name for each in pods(cluster)] == ["", ""]
+    assert all(each.metadata.annotations[names.NODE] == "node-1" for each in pods(cluster))
+    assert cluster.api.all(POD_GROUPS)[0].status.phase == "Pending"

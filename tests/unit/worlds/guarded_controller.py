@@ -67,4 +67,4 @@ class Desk:
         shown = ObjectStore[PodGroup]()
         for group in self.api.all(POD_GROUPS):
             shown.add_object(group)
-        return Groups(self.client, shown, list, self.expectations)
+        return Groups(self.client, shown, ObjectStore(), list, self.expectations)
