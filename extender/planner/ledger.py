@@ -91,15 +91,15 @@ class LedgerEntry(Struct, frozen=True, gc=False):
 
     @property
     def marks(self) -> tuple[Mark, ...]:
-        """Ids of the queries and host ports as which the entry is counted on its node."""
+        """Marks (ids of queries and host ports) with which the entry is counted on its node."""
         return self.cls.counted_under(leaving=self.kind is EntryKind.LEAVING)
 
 
 class Ledger:
     """All entries by holder, and their sums by node (`nodes.used`) and by queue (`queues`).
 
-    Each holder has one entry. A holder is the UID of a pod, the key of a gang, a `PlacedSlot`, or a pair of a word and
-    a claim's key. An entry may refer to an unknown node.
+    Each holder of capacity has one entry in the ledger. A holder is the UID of a pod, the key of a gang, a
+    `PlacedSlot`, or a pair of a word and a claim's key. An entry may refer to an unknown node.
     """
 
     def __init__(self, classes: ClassTable, queues: Mapping[str, Queue] = MappingProxyType({})) -> None:
@@ -335,7 +335,7 @@ class Ledger:
     def assume(
         self, holder: str, queue: str, cls: PodClass, *, node: str = "", devices: tuple[int, ...] = (), user: str = ""
     ) -> None:
-        """Count a write as done until its response arrives; `holder` is the UID of a pod, or the key of a gang."""
+        """Count a write as done until the API server responds; `holder` is the UID of a pod, or the key of a gang."""
         self.open(holder, LedgerEntry(EntryKind.ASSUMED, node, cls, None, queue, devices, user))
 
     def answered(self, holder: str) -> bool:

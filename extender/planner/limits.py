@@ -1,11 +1,11 @@
 """Limits of queues and the usage that counts against them: capability, limits per user, time windows, budgets.
 
 All checks of limits use `LimitedUse`. For gangs, the plugin `proportion` checks all limits, with a copy of the usage
-that includes the trials of a cycle. The writer of placements checks the capability, limits per user and time windows of
-gangs again. For pods without a gang, the filter and bind verbs check the capability, limits per user and time windows.
-Used-up budgets refuse only gangs, through the plugin `proportion`. A limit applies to a queue together with all its
-descendants. Usage is counted only for queues with a limit, to save time. Checking a limit takes one step per ancestor
-of the queue. The module does no I/O and reads no clock.
+that includes the trials of a cycle. For gangs, the writer of placements checks the capability, limits per user and time
+windows again. For pods without a gang, the filter and bind verbs check the capability, limits per user and time
+windows. Used-up budgets refuse only gangs, through the plugin `proportion`. A limit applies to a queue together with
+all its descendants. Usage is counted only for queues with a limit, to save time. Checking a limit takes one step per
+ancestor of the queue. The module does no I/O and reads no clock.
 
 Of these limits, fair shares depend only on the capability. The start of a time window, a lowered limit per user or a
 used-up budget therefore causes no eviction.
@@ -177,7 +177,7 @@ class LimitedUse:
     ) -> Excess | None:
         """Return a limit that these additional requests of a user would exceed; capabilities are checked first.
 
-        `asked` includes the devices of those `named` claims that no pod of the queue uses yet.
+        `asked` includes the devices of the claims in `named`, which no pod of the queue uses yet.
         """
         return self.over_capability(queue, asked, named) or self.over_limit(queue, user, asked, now, named)
 

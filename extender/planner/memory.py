@@ -31,7 +31,7 @@ class Memory(Struct, frozen=True, omit_defaults=True):
     """Short-lived memory of a planner's process, which changes with every cycle."""
 
     arrived: dict[str, tuple[Slot, ...]] = {}
-    """Maps the UID of a gang to the slots of those members that wait at the barrier."""
+    """Maps the UID of a gang to the slots of its members that wait at the barrier."""
     avoided: Refusals = {}
     gone: tuple[str, ...] = ()
     """Deleted nodes that still have members of gangs."""

@@ -50,9 +50,9 @@ LIMIT_REPORTED_AFTER_S = 5.0
 """Time after which a gang's status reports that the gang waits for the limit on placed slots. Most gangs are placed
 earlier."""
 HELD_BACK_S = 30.0
-"""Time for which a Pending gang is not admitted if only the limit on placed slots prevents its placement. Admitting
-such a gang would create gated pods, and each gated pod costs a write. Most gangs that wait for this limit are placed
-soon."""
+"""Time for which a Pending gang is not admitted if only the limit on placed slots prevents its placement. Admitting the
+gang would create gated pods, and each gated pod costs a write. Most gangs that wait for the limit on placed slots are
+placed soon."""
 
 
 @dataclass(slots=True)
@@ -257,7 +257,7 @@ class Allocate:
 
 
 class Backfill:
-    """The action that places best-effort gangs that wait only because of strict order; it runs after `allocate`."""
+    """The action that places best-effort gangs that wait only because of strict order, after the action `allocate`."""
 
     name = "backfill"
 

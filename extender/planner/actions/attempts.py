@@ -6,7 +6,7 @@ budget is relevant to all searches.
 
 The search for each queue begins with its first waiting gang. If more gangs wait than one cycle can search for, the user
 whose last failed search is oldest comes first. The gangs of one user, and the queues, are ordered in the same way. At
-most `MOST_REMEMBERED` failed searches are remembered; the oldest ones are dropped.
+most `MOST_REMEMBERED` failed searches are remembered; the oldest failed searches are dropped.
 """
 
 from collections.abc import Callable, Hashable, Sequence

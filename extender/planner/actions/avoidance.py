@@ -1,9 +1,9 @@
 """Avoidance of nodes on which members of a gang failed: only this gang avoids the nodes, for longer after each failure.
 
 On a node with an undetected hardware fault, members fail again and again. After a member's failure, the gang's
-placements therefore exclude the node for one minute. Each further failure on the node doubles the exclusion, up to one
-hour. The annotation `muster.dev/avoid-failed-node` sets the first exclusion to another time than one minute; with the
-value 0s, no node is excluded.
+placements therefore exclude the node for one minute. Each further failure of a member on the node doubles the time of
+exclusion, up to one hour. The annotation `muster.dev/avoid-failed-node` sets the first exclusion to another time than
+one minute; with the value 0s, no node is excluded.
 
 In a distributed program, the failure of one member often makes the others fail, so a failure does not always point to a
 node. Without the annotation `muster.dev/avoid-failed-node`, nodes are therefore excluded only if members failed on at

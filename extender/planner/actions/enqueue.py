@@ -82,8 +82,8 @@ class Enqueue:
     def _stays_admitted(self, session: Session, gang: GangView, queue: Queue) -> bool:
         """Return True for new pods of a workload whose earlier pods are still running in a queue that is Closing.
 
-        Without the new pods, a Deployment's rolling update would never finish, because old pods end only after new pods
-        have started.
+        If new pods were not admitted, a Deployment's rolling update would never finish, because old pods end only after
+        new pods have started.
         """
         above = workload_above(gang.group.metadata)
         if queue.status.state != "Closing" or above is None:

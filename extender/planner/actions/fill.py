@@ -1,8 +1,8 @@
 """Choice of nodes for the pods of one pod set in rank order, and for a whole gang part by part.
 
 Each part of a gang is placed on the first suitable node set that plugins propose, like KAI-Scheduler's tree of
-sub-groups (allocateSubGroupSet). A gang without a topology request is a single part. Without plugins, there is a single
-node set with all nodes.
+sub-groups (allocateSubGroupSet). A gang without a topology request is a single part. If no plugin proposes node sets, a
+single node set contains all nodes.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -113,8 +113,8 @@ class _Filling:
         """Place pods with affinity or spreading rules about each other; check all predicates again after each pod.
 
         The node of the first pod determines which nodes the other pods may use. With affinity, for example, the other
-        pods may use only nodes of its domain. Therefore several first nodes are tested, and the one that permits most
-        pods is used.
+        pods may use only nodes of its domain. Therefore several first nodes are tested, and the first node that permits
+        most pods is used.
         """
         columns = usual_order(self.session, cls, self.nodes, self._room(cls))
         best, beginning = 0, -1

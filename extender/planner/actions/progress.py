@@ -124,7 +124,7 @@ class TrackPlacements:
     def _retried(self, session: Session, gang: GangView) -> bool:
         """Return True if kube-scheduler has only recently refused pods with device claims.
 
-        kube-scheduler may learn of new devices and released claims later than Muster; it then retries the pods.
+        kube-scheduler may learn of new devices and released claims later than Muster, and then retries the pods.
         """
         if not (gang.active and any(pod.refused and pod.claims for pod in gang.pods)):
             self._refused_since.pop(gang.uid, None)

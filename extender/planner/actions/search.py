@@ -2,8 +2,7 @@
 
 The input of a search is the gang's demand (`planner.ask`); its result is slots on the statement or a shortage. The
 minimum is placed pod set by pod set, in up to two orders. If a pod set does not fit, all slots of the search are rolled
-back. After such a rollback, the search places the members that fit, provided that the minimum may consist of any
-members.
+back. If the minimum may consist of any members, the search then places the members that fit.
 """
 
 from bisect import bisect_left

@@ -195,7 +195,7 @@ def after_use(gang: GangView, room: SpareSlots) -> list[NodeSpares]:
 
 
 def without(gang: GangView, nodes: Collection[str], room: SpareSlots) -> list[NodeSpares] | None:
-    """Return the gang's spare slots, except used ones and ones lent on these nodes; None if the gang has none."""
+    """Return the gang's spare slots that are neither used nor lent on these nodes; None if the gang has none."""
     if not gang.spares:
         return None
     unused = {(each.pod_set, each.node) for each in room.left}

@@ -2,7 +2,7 @@
 
 The interpreter is CEL's own implementation in C++ (cel-expr-python); an evaluation takes a few microseconds.
 Expressions that use Kubernetes' libraries for sets, lists or addresses do not compile, so they are unsupported.
-Expensive expressions are unsupported, too.
+Expressions that are expensive to evaluate are unsupported, too.
 
 An expression depends only on the attributes and capacities that it names. Results are therefore cached by expression
 and named values instead of by device. For example, a thousand devices that differ only in their serial number usually

@@ -103,7 +103,7 @@ class DeviceKind:
         return any(wanted.matched_by(driver, device, classes) for wanted in self.alternatives)
 
     def begin(self, classes: Mapping[str, DeviceClass]) -> None:
-        """Drop the cached results of the kind's expressions, before all devices are matched again.
+        """Drop the cached results of the kind's expressions, because all devices are matched again.
 
         Raises UnsupportedError if only kube-scheduler can evaluate one of the expressions.
         """

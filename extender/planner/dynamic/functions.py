@@ -1,8 +1,8 @@
 """Environment of CEL expressions: the interpreter with Kubernetes' functions for quantities and semantic versions.
 
-The interpreter represents a quantity or version as a map with a single string. Equal values have equal maps. Of the API
-server's functions, the module has only those that selectors of devices use. An expression with another function does
-not compile.
+The interpreter represents a quantity or version as a map with a single string. Equal values have equal maps. The module
+has only the functions of the API server that selectors of devices use. An expression with another function does not
+compile.
 """
 
 import re

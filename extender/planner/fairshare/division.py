@@ -154,8 +154,8 @@ def _exact(total: float, claims: Sequence[QueueClaim], usage_weight: float) -> l
 def _shrunk(total: float, claims: Sequence[QueueClaim], quotas: list[float]) -> list[float]:
     """Return the quotas, reduced if their sum exceeds the total amount of the resource.
 
-    Guarantees are met first. The rest of the resource is divided in proportion to the excess of each quota over its
-    guarantee.
+    If quotas are reduced, guarantees are met first. The rest of the resource is divided in proportion to the excess of
+    each quota over its guarantee.
     """
     kept = [min(claim.guarantee, quota) for claim, quota in zip(claims, quotas, strict=True)]
     if fsum(kept) > total:

@@ -18,7 +18,7 @@ NO_SHARE = 1000.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Weight:
-    """Sort key for the last two rules: a queue whose shares are nowhere larger comes first, otherwise the older queue.
+    """Sort key for the last two rules: a queue without any larger share comes first, otherwise the older queue.
 
     Queues that were created at the same time are sorted by name.
     """

@@ -46,7 +46,7 @@ class QueueTree:
     """
     quoted: NDArray[np.bool_]
     """True for each resource of which at least one queue deserves an amount, bool of shape (resources,). Quotas apply
-    only to such resources."""
+    only to resources of which a queue deserves an amount."""
     weight: Shares
     priority: tuple[int, ...]
     reclaimable: tuple[bool, ...]

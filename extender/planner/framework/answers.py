@@ -117,7 +117,7 @@ class ClosestDomain:
 class NodeSet:
     """An immutable set of nodes that a part of a gang may use, and the order in which the nodes are filled.
 
-    Functions of the hook `subset_nodes` split a node set into smaller ones.
+    Functions of the hook `subset_nodes` split a node set into smaller node sets.
     """
 
     columns: Amounts | None = None
@@ -191,7 +191,7 @@ class ReservationRules:
     heads: int = 16
     """Maximum number of reservations that bind all queues at the same time; each queue has at most one reservation."""
     start_s: float = 10.0
-    """Time between a gang's placement and the start of its pods. A gang may use reserved nodes if this time and its
+    """Time between a gang's placement and the start of its pods. A gang may use reserved nodes if `start_s` and its
     runtime end before the reservation begins."""
 
 

@@ -173,8 +173,8 @@ class MakeRoom(Decision):
     reason: Reason
     """Reason for the eviction, which is shown to the owners of the victims; the victims may be in any namespace."""
     budgeted: frozenset[str] = frozenset()
-    """UIDs of victims that have a disruption budget. These victims are evicted first, because the API server may reject
-    their eviction."""
+    """UIDs of victims that have a disruption budget. Victims with a disruption budget are evicted first, because the
+    API server may reject their eviction."""
     action: str = "continued"
     """The action that chose the victims; `continued` if an earlier cycle chose them."""
     saved: Mapping[str, Reason] = field(default_factory=dict)

@@ -36,8 +36,8 @@ class FreeCapacity:
 
         Unless `ports` is False, at most one pod of a class with host ports fits on a node. `free` is by default the
         capacity that the current gang may use. With `columns`, the result covers only the nodes in these columns, in
-        this order; so must `free`, if given. The number of pods that share GPUs is exact for the current free capacity
-        and for empty nodes, otherwise an upper bound.
+        this order, and `free` must have the same columns. The number of pods that share GPUs is exact for the current
+        free capacity and for empty nodes, otherwise an upper bound.
         """
         shared = free is None or free is self.snapshot.free
         if free is None:
@@ -58,7 +58,7 @@ class FreeCapacity:
     def _devices_room(self, cls: PodClass, free: Amounts, *, now: bool, columns: Amounts | None = None) -> Amounts:
         """Return the number of pods of this class that fit on each node's GPUs.
 
-        With `now` or for empty nodes, the number is exact; otherwise, it is an upper bound.
+        The number of pods is exact for the current free capacity (`now`) and for empty nodes, otherwise an upper bound.
         """
         snapshot = self.snapshot
         devices = snapshot.devices if columns is None else snapshot.devices.at(columns)

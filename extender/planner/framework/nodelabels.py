@@ -33,7 +33,7 @@ _LARGEST = 2**63 - 1
 
 
 class Taints(NamedTuple):
-    """The taints of a node that keep pods off, in the order in which the node lists the taints."""
+    """The taints of a node that repel pods, in the order in which the node lists the taints."""
 
     cordoned: bool = False
     taints: tuple[tuple[str, str, str], ...] = ()
@@ -48,7 +48,7 @@ class _Values:
     values: dict[Hashable, int] = field(default_factory=dict)
     seen: int = -1
     integers: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    """Integers parsed from the label values; values that nodes have got since the parsing are missing
+    """Integers parsed from the label values; values that have appeared since the parsing are missing
     (`_with_integers`)."""
     written: Mask = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
     """Mask of the label values that can be parsed as integers."""
@@ -104,7 +104,7 @@ class NodeLabels:
         return self._of(_NAME).codes[columns] >= 0
 
     def having(self, requirement: LabelSelectorRequirement, columns: Columns, key: str | None = None) -> Mask:
-        """Return the mask of those of these nodes whose labels meet a condition.
+        """Return the mask of these nodes, True for nodes whose labels meet a condition.
 
         `key`, if given, replaces the key of the condition.
         """
@@ -130,7 +130,7 @@ class NodeLabels:
         return there[known.codes[columns]]
 
     def selected(self, labels: Mapping[str, str], columns: Columns) -> Mask:
-        """Return the mask of those of these nodes that have all the given labels."""
+        """Return the mask of these nodes, True for nodes that have all the given labels."""
         conditions = (LabelSelectorRequirement(key, "In", [value]) for key, value in labels.items())
         return self._all((self.having(each, columns) for each in conditions), columns)
 

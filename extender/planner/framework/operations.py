@@ -35,7 +35,7 @@ class Operation:
 
     @property
     def marks(self) -> tuple[Mark, ...]:
-        """Ids of the queries and host ports as which each member is counted on its node."""
+        """Marks (ids of queries and host ports) with which each member is counted on its node."""
         return self.cls.marks
 
 
@@ -71,7 +71,7 @@ class Eviction:
 
     @property
     def marks(self) -> tuple[Mark, ...]:
-        """Ids as which each pod is counted on its node: fewer for pods that are being deleted, none for spare slots."""
+        """Marks with which each pod is counted on its node; fewer for pods being deleted, none for spare slots."""
         return self.cls.counted_under(leaving=self.pods[0].terminating) if self.pods else ()
 
 

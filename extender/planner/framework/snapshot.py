@@ -108,7 +108,7 @@ class Snapshot:
     left_namespaces: frozenset[str]
     """Namespaces whose new pods Muster no longer schedules, because the queue label was removed from them."""
     queue_use: dict[str, Use]
-    """Maps a queue to the resources of its own pods and placed slots, without those of child queues."""
+    """Maps a queue to the resources of its own pods and placed slots, without the resources of child queues."""
     queue_asked: dict[str, dict[str, int]]
     """Maps a queue to the requests of its waiting pods that belong to no gang."""
     gang_use: dict[str, Use]

@@ -160,7 +160,7 @@ class Statement:
             self._session.hooks.deallocated.call(entry)
 
     def _count_operation(self, entry: Operation | Eviction, sign: int) -> None:
-        """Count an operation's users of claims, without a hook.
+        """Count an operation's users of claims directly, without a hook.
 
         Few pods name claims, and a hook would slow down every step.
         """

@@ -144,7 +144,7 @@ def _balance(session: Session, cls: PodClass) -> Scores:
 
 
 def _scaled(values: NDArray[np.int16]) -> Scores:
-    """Return the values, scaled so that the largest value is 1; all 0 if no value is above 0."""
+    """Return the values, scaled so that the largest value is 1; all values are 0 if no value is above 0."""
     highest = int(values.max(initial=0))
     return values / highest if highest > 0 else np.zeros(len(values))
 

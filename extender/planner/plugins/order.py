@@ -19,7 +19,8 @@ from muster.api.names import TASK_PRIORITY
 
 _MODES = get_args(ReservationMode)
 _MOST_HEADS = 256
-"""Maximum of the argument `heads`. Each gang is compared with every reservation, so the number must be limited."""
+"""Maximum of the argument `heads`. Each gang is compared with every reservation, so the number of reservations must be
+limited."""
 
 
 class GangPlugin(PlainPlugin):
@@ -132,7 +133,7 @@ class Reservations(PlainPlugin):
             "reserve", "what other gangs may do while the first gang waits: `strict`, `reserve`, `besteffort`"
         ),
         "patience": OwnArgument(
-            "10m", "wait after which nodes are reserved for the first gang even without known run times"
+            "10m", "waiting time after which nodes are reserved for the first gang, even without known runtimes"
         ),
         "expiry": OwnArgument("4h", "time after which other queues may ignore the reservation, for `patience`"),
         "heads": OwnArgument("16", f"number of gangs with a reservation at the same time, 0 to {_MOST_HEADS}"),

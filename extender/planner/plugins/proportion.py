@@ -205,7 +205,7 @@ class QueueShares:
     # -- refusals and reclaiming ------------------------------------------------------------------------------------
 
     def over_capacity(self, gang: GangView, amounts: Amounts) -> QueueRefusal | None:
-        """Return why the gang's queue or an ancestor rejects the gang: it is closed or full, or others' guarantees.
+        """Return why the gang's queue or an ancestor rejects the gang: closed, full, or others' guarantees.
 
         The result is None if the queues accept the gang.
         """

@@ -128,7 +128,7 @@ class DomainChoice:
     profile: Profile
 
     def near(self) -> Iterator[NodeSet]:
-        """Yield domains that can hold the part, ones with members first; then all nodes, if no domain is required."""
+        """Yield domains that can hold the part, members' domains first; then all nodes, if no domain is required."""
         there = np.array(self.part.columns, dtype=np.int64)
         if len(there):
             yield from self._with_members(there)

@@ -80,7 +80,7 @@ class NodeState:
         return cls(cpu, memory, gpus, devices.unused(free, axis), _free_parts(devices.shared))
 
     def update(self, snapshot: Snapshot, columns: Amounts) -> None:
-        """Update these nodes from the snapshot."""
+        """Update the state of these nodes from a snapshot."""
         now = NodeState.from_snapshot(snapshot, columns)
         wider = now.partly.shape[1] - self.partly.shape[1]
         if wider > 0:

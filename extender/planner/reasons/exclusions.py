@@ -17,8 +17,8 @@ composite = (
 ).format
 composite_missing = "the gang is part of CompositePodGroup {parent}, which does not exist or cannot be read".format
 same_name = (
-    "PodGroup {name} of {one} and PodGroup {native} of {other} have names of the same gang; delete or rename "
-    "one of the two"
+    "PodGroup {name} of {one} and PodGroup {native} of {other} belong to the same gang by their names; delete or "
+    "rename one of the two"
 ).format
 pod = "pod {pod} cannot be evaluated: {why}".format
 MIN_MEMBER = "its minMember is"

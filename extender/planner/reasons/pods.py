@@ -1,4 +1,4 @@
-"""Reasons why gangs wait that concern pods: missing pods, gated pods, and too many pods that are being placed."""
+"""Messages about gangs that wait because of pods: missing pods, gated pods, and too many pods that are being placed."""
 
 from collections.abc import Collection, Sequence
 

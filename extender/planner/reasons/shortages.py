@@ -100,7 +100,7 @@ class Shortage(Struct, frozen=True, rename="camel"):
     unseen: tuple[str, ...] = ()
     """Demands of the pods' device claims that Muster does not count and only kube-scheduler checks."""
     alike: tuple[str, ...] = ()
-    """Other pod sets whose pods have the same shape; their pods are counted, too."""
+    """Other pod sets whose pods have the same shape; the pods of these pod sets are counted, too."""
     closest: Closest | None = None
     """The closest domain, if enough nodes are free but no single domain can hold all pods that must share a domain."""
     running: int = 0
@@ -110,7 +110,7 @@ class Shortage(Struct, frozen=True, rename="camel"):
     resource."""
     rest: tuple[tuple[str, int], ...] = ()
     """Pod sets that must start together with this pod set but were not tried, each with its number of pods. Pod sets of
-    the same shape are in `alike`.
+    the same shape are listed in `alike`.
     """
 
     @property

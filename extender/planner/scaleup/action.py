@@ -2,9 +2,9 @@
 
 Gangs that wait for something other than nodes (their queue, their pods, other gates) are skipped. Gangs that an
 autoscaler cannot help are also skipped. A gang whose last request failed is skipped for a while. A gang whose victims
-will be evicted requests no nodes, because it would get capacity twice. A request of such a gang is withdrawn unless it
-is already provisioned. If requested nodes arrive before the victims' notice ends, the gang uses the nodes, and no
-victim is evicted (`elsewhere`).
+will be evicted requests no nodes, because it would get capacity twice. The request of a gang with victims is withdrawn
+unless the request is already provisioned. If requested nodes arrive before the victims' notice ends, the gang uses the
+nodes, and no victim is evicted (`elsewhere`).
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,7 @@
 """The lifecycle of a gang's ProvisioningRequest: creation, answers of the autoscaler, retries, and withdrawal.
 
 The ProvisioningRequest stores all state: the number of the attempt and, in its name, a digest of the demand. Another
-process can therefore continue.
+process can therefore continue the request.
 """
 
 import hashlib

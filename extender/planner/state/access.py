@@ -22,7 +22,8 @@ class Access:
         """The queues of all pools; a queue belongs to the pool of its topmost ancestor."""
         self._children: dict[str, set[str]] = {}
         self.left: set[str] = set()
-        """Namespaces that no longer give their pods a queue, but gave them one earlier in this run of the extender."""
+        """Namespaces that no longer give their pods a queue, but gave their pods a queue earlier in this run of the
+        extender."""
         self.ending: set[str] = set()
         """Namespaces that are being deleted, in which not even placements can be created."""
         self._labels: dict[str, Mapping[str, str]] = {}
@@ -36,7 +37,7 @@ class Access:
         return some_elsewhere or bool(self._locked) or any(map(restricts, self.queues.values()))
 
     def barrier(self, queue: str, namespace: str) -> NamespaceObstacle | None:
-        """Return the reason why a namespace may not use a queue from this pool; None if it may use the queue."""
+        """Return the reason why a namespace cannot use a queue from this pool; None if it can use the queue."""
         if queue in self._every and queue not in self.queues:
             return NamespaceObstacle(queue, "", pools=(pool_of_queue(queue, self._every.get), self.pool))
         return barrier(queue, namespace, self._labels.get(namespace, {}), self._every.get)

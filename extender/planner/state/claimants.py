@@ -29,8 +29,8 @@ from muster.resources.pods import node_allocatable
 class Claimants:
     """The pods that use each device claim; these pods are updated when claims or devices change.
 
-    The class calls `equip` with the UIDs of pods whose device needs may have changed. It calls `job_changed` with the
-    UID of a Job if the needs of its templates may have changed.
+    The class calls `equip` with the UIDs of pods whose device needs may have changed. The class calls `job_changed`
+    with the UID of a Job if the needs of the Job's templates may have changed.
 
     Each method `on_*` takes an object before and after its change (None if the object does not exist). The method
     returns True if the change may be relevant to scheduling.

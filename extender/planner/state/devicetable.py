@@ -110,7 +110,7 @@ class DeviceTable:
         """Maps a node to the keys of the claims that have devices on the node."""
         self.alike: set[str] = set()
         """Keys of claims and templates with the constraint that all devices have the same value of an attribute. Any
-        changed device may affect such a claim."""
+        changed device may affect a claim with this constraint."""
         self.reserved: set[str] = set()
         """Keys of shared claims that are reserved for at least one pod."""
         self.grouped: Counter[ClaimRef] = Counter()

@@ -42,19 +42,19 @@ class Fed:
     optional: bool = False
     """True for a kind of another project; objects of the kind are not read if its CRD is not installed."""
     newer: bool = False
-    """True for a Kubernetes kind that older API servers do not serve. The planner reads no objects of the kind from
-    such an API server."""
+    """True for a Kubernetes kind that older API servers do not serve. The planner reads no objects of the kind from an
+    older API server."""
     pooled: bool = False
     """True if a label of the objects names their node pool, and the API server selects objects by this label."""
     limited: bool = False
-    """True if tenants create objects of the kind and can make them large. Caches limit the memory that such objects use
-    per namespace. Pods and claims have no such limit, because all pods and claims must be counted."""
+    """True if tenants create objects of the kind and can create large objects. Caches limit the memory that such
+    objects use per namespace. Pods and claims have no such limit, because all pods and claims must be counted."""
     own: Callable[[Any, Any], bool] = lambda _old, _new: False
-    """Return True for a change from an old to a new object that Muster itself has written, and has planned with."""
+    """Function that returns True for a change, from an old to a new object, that Muster itself has written."""
 
 
 def _only_status(old: PodGroup | None, new: PodGroup | None) -> bool:
-    """Return True if only the status of a PodGroup has changed, which the extender writes."""
+    """Return True if only the status of a PodGroup, which the extender writes, has changed."""
     if old is None or new is None:
         return False
     before, after = old.metadata, new.metadata

@@ -253,7 +253,10 @@ class GangView:
 
     @cached_property
     def incomplete(self) -> bool:
-        """True if members are bound to nodes, but never as many as the gang needs to start; it is soon evicted."""
+        """True if members are bound to nodes, but never as many as the gang needs to start.
+
+        An incomplete gang is soon evicted.
+        """
         return self.phase in _INCOMPLETE
 
     @property

@@ -64,7 +64,7 @@ class Priorities:
     A gang has the priority of its PodGroup, but at most the highest priority of its pods. The API server checks the
     PriorityClass of a pod, whereas a PodGroup may name any PriorityClass. For example, a ResourceQuota may allow a
     namespace only a few pods of a PriorityClass, or none. Before the pods of a gang exist, the templates of its Job
-    limit its priority. Without pods and templates, the limit is the priority of a pod without a PriorityClass.
+    limit its priority. Without pods and templates, a gang has at most the priority of a pod without a PriorityClass.
     """
 
     def __init__(self) -> None:

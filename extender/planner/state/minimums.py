@@ -47,7 +47,7 @@ class MinResources:
         self._used: dict[str, Vector] = {}
 
     def copy(self) -> "MinResources":
-        """Return a copy that shares the vectors, which are never changed."""
+        """Return a copy; the copy shares the amounts, because amounts are replaced and never changed."""
         other = MinResources()
         other._floors, other._used = dict(self._floors), dict(self._used)
         return other

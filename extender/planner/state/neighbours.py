@@ -137,8 +137,8 @@ def neighbours_of(spec: PodSpec, namespace: str, labels: Labels, queries: QueryT
 def rules_of(spec: PodSpec, namespace: str, labels: Labels, queries: QueryTable) -> Neighbours:
     """Return the demands of a bound pod that exclude other pods, up to the maximum number of terms.
 
-    Other demands have no effect after the binding. A pod with too many terms is not rejected, because it already uses
-    the node.
+    Demands that do not exclude other pods have no effect after the binding. A bound pod with too many terms is not
+    rejected, because it already uses the node.
     """
     _, far = _affinities(spec)
     parts, left = {}, CONDITIONS.value

@@ -1,9 +1,9 @@
 """Ledger entries of placed slots, which hold capacity from the write of a placement to the binding of its pods.
 
 If a member will restart on another node because of a move or a repair, capacity on the new node is held for the member.
-The new capacity is held even while the member is still running on its old node during its notice period. The gang's
-queue is charged only once, for the old node, until the member leaves. The same rules apply if a member that shares GPUs
-gets other GPUs of the same node.
+Capacity on the new node is held even while the member is still running on its old node during its notice period. The
+gang's queue is charged only once, for the old node, until the member leaves. The same rules apply if a member that
+shares GPUs gets other GPUs of the same node.
 """
 
 from collections.abc import Iterator

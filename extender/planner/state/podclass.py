@@ -1,6 +1,6 @@
 """Pod classes: pods of the same shape belong to one class and are planned together.
 
-The shape of a pod consists of all fields that determine on which nodes the pod can run. These fields are requests,
+The shape of a pod consists of all fields that determine on which nodes the pod can run. The shape has requests,
 selectors, affinity, tolerations, host ports, claims, and demands on other pods. A class also has a mark for each
 affinity or spreading term of other pods that pods of the class match.
 """
@@ -54,7 +54,7 @@ class PodClass:
     matched: Marks = NO_MARKS
     """Marks (ids) of other pods' queries that match pods of this class."""
     marks: tuple[Mark, ...] = ()
-    """Marks (ids of queries and host ports) as which pods of this class are counted on their nodes."""
+    """Marks (ids of queries and host ports) with which pods of this class are counted on their nodes."""
     shape: bytes = b""
     """The key of the class, computed without `matched`."""
     needs: ClaimNeeds = NO_NEEDS
@@ -81,7 +81,7 @@ class PodClass:
         return max(self.requests.get(GPU, 0) // WHOLE, self.requests.get(VOLCANO_GPU_NUMBER, 0))
 
     def counted_under(self, *, leaving: bool) -> tuple[Mark, ...]:
-        """Return the marks as which a pod of this class is counted; a pod that is being deleted has fewer marks."""
+        """Return the marks with which a pod of this class is counted; a pod that is being deleted has fewer marks."""
         return tuple(mark for mark in self.marks if mark[0] != "staying") if leaving else self.marks
 
     @property

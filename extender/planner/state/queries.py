@@ -203,7 +203,7 @@ class QueryTable:
         return list(self._queries.values())
 
     def still(self, marks: Iterable[Mark]) -> Iterator[Mark]:
-        """Yield those of these marks whose queries pod classes still use."""
+        """Yield the marks whose queries pod classes still use."""
         self._sweep()
         return (mark for mark in marks if mark in self._known)
 

@@ -79,7 +79,7 @@ class ReservedRooms:
         self._since = []
 
     def replace(self, rooms: Sequence[ReservedRoom], start_s: float) -> None:
-        """Replace the reservations with those of a new cycle; `start_s` is the maximum time until a pod runs."""
+        """Replace the reservations with a new cycle's reservations; `start_s` is the maximum time until a pod runs."""
         self._rooms = [replace(room, need=room.need.copy(), gained=room.gained.copy()) for room in rooms]
         self._start_s = start_s
         self._views = {}

@@ -146,7 +146,7 @@ def _as_made(spec: PodSpec, job: Job, task: TaskSpec) -> PodSpec:
 
 
 def planned_job(job: Job) -> Job:
-    """Return a copy of a Job with only those parts of its templates that planning uses."""
+    """Return a copy of a Job whose templates contain only the parts that planning uses."""
     tasks = [replace(task, template=_planned_or_reason(task.template)) for task in job.spec.tasks]
     volumes = [replace(volume, volume_claim=None) for volume in job.spec.volumes]
     return replace(job, spec=replace(job.spec, tasks=tasks, volumes=volumes))

@@ -9,7 +9,7 @@ Finally, domains whose outer domains are fullest are preferred, so that large do
 
 The balanced profile spreads pods in equal shares over as few domains as possible, like Kueue's balanced placement. The
 smallest share, which is called the *threshold*, is maximized. Domains that can hold fewer pods than the threshold are
-left out. Of the remaining domains, the planner uses those that leave the least capacity unused. Pods above the
+left out. Of the remaining domains, the planner uses the domains that leave the least capacity unused. Pods above the
 threshold are placed in the domains with the most capacity.
 """
 
@@ -119,7 +119,7 @@ def unit_of(wanted: WantedPods, level: int) -> int:
 
 
 def _balance(wanted: WantedPods, level: int) -> tuple[Counts, Counts]:
-    """Return, for each domain of a level, the equal share of each used child domain, and the number of used ones."""
+    """Return, for each domain of a level, the equal share of its used child domains, and the number of these."""
     tree, inner = wanted.geometry.tree, level + 1
     domains = len(tree.domains[level])
     if inner == len(tree.levels):
@@ -153,8 +153,8 @@ class Filling:
     def _fill(self, level: int, columns: Amounts, pods: int, *, joined: bool = False) -> Iterator[_Filled]:
         """Distribute pods to the nodes of a domain, child by child or over the nodes of all used children together.
 
-        A distribution over the nodes of all children may use fewer domains at lower levels. It is always used if the
-        nodes are `joined` from several domains.
+        A distribution over the nodes of all children may use fewer domains at lower levels. Pods are always distributed
+        over all nodes if the nodes are `joined` from several domains.
         """
         inner = level + 1
         if inner >= len(self.wanted.geometry.tree.levels):
@@ -268,7 +268,7 @@ def _shares(counts: Counts, pods: int, first: Amounts, profile: Profile, unit: i
 
 
 def thresholds(capacities: Amounts, parents: Amounts, domains: int, pods: int) -> tuple[Amounts, Amounts]:
-    """Return each domain's threshold for its children, and its number of used children; 0 for too small domains.
+    """Return each domain's threshold for its children, and its number of used children; 0 if it is too small.
 
     `capacities` and `parents` contain, for each child, the number of pods that fit and the child's domain (-1 for
     none).

@@ -10,10 +10,10 @@ The purpose of an action determines which gangs may be victims:
 A gang that was moved recently is not moved again for a while. No gang is moved if its owner would count the restart as
 a failure.
 
-A gang's annotations and its own budget (`state.guards`) protect the gang. They do not protect it from `recall`, or from
-`reclaim` of capacity that its queue does not deserve. Without the exception for `reclaim`, a user could annotate a gang
-after its start and thereby keep the capacity of other queues. PodDisruptionBudgets are checked later (`victims.units`),
-by the API server's rules.
+A gang's annotations and its own budget (`state.guards`) protect the gang. Annotations and the own budget do not protect
+a gang from `recall`, or from `reclaim` of capacity that its queue does not deserve. Without the exception for
+`reclaim`, a user could annotate a gang after its start and thereby keep the capacity of other queues.
+PodDisruptionBudgets are checked later (`victims.units`), by the API server's rules.
 """
 
 from typing import Literal

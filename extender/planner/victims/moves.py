@@ -1,7 +1,7 @@
 """Search for moves that let a gang fit: a few evictable units of other gangs get new slots at the same time.
 
-Candidates are sets of units to move. They are tested on a statement with all predicates, from the cheapest to the most
-expensive:
+A candidate is a set of units to move. Candidates are tested on a statement with all predicates, from the cheapest to
+the most expensive:
 
 1. Single units that free enough capacity.
 2. Units on one node that free enough capacity for a pod only together, and combinations of such units on several nodes.

@@ -91,8 +91,8 @@ def due(notices: dict[str, Notice], staying: Victims, now: float) -> Victims:
     """Return the victims that must be evicted now, among the victims that have not been evicted yet.
 
     A gang with a notice is evicted once it has answered or the notice is over. If a notified gang has already fallen
-    below its minimum, its other members are evicted at once, because they cannot make progress. The answer of such a
-    gang may be lost together with the members that reported it. Gangs without a notice are evicted once all notified
+    below its minimum, its other members are evicted at once, because they cannot make progress. The gang's answer may
+    be lost together with the members that reported the answer. Gangs without a notice are evicted once all notified
     gangs have ended or may be evicted, because capacity that is freed earlier would stay idle.
     """
     of_gangs: dict[str, bool] = {}

@@ -1,14 +1,15 @@
 """Reservations of one cycle: each queue's first waiting gang, its reserved capacity, and changes to Placements.
 
-The first waiting gang of a queue is the first gang, in the session's order, that waits for capacity in this queue. It
-receives a reservation if its start can be predicted, or if it has waited for a long time. Another gang may use reserved
-nodes if it will end before the reservation begins, or if the capacity suffices for both gangs. The reserved capacity is
-the demand of the first waiting gang, minus the capacity that will be free when the reservation begins.
+The first waiting gang of a queue is the first gang, in the session's order, that waits for capacity in this queue. The
+first waiting gang receives a reservation if its start can be predicted, or if it has waited for a long time. Another
+gang may use reserved nodes if it will end before the reservation begins, or if the capacity suffices for both gangs.
+The reserved capacity is the demand of the first waiting gang, minus the capacity that will be free when the reservation
+begins.
 
-A reservation binds all queues if the queue of its gang is entitled to the resources (`judged`), otherwise only its own
-queue. A queue therefore cannot withhold capacity to which it is not entitled. A reservation of an earlier cycle applies
-from the beginning of the cycle, so that the first gang in order cannot take capacity that has become free. A gang need
-not respect a reservation of its own queue if it comes before the reservation's gang.
+A reservation binds all queues if the queue of its gang is entitled to the resources (`judged`), otherwise only its
+gang's queue. A queue therefore cannot withhold capacity to which it is not entitled. A reservation of an earlier cycle
+applies from the beginning of the cycle, so that the first gang in order cannot take capacity that has become free. A
+gang need not respect a reservation of its own queue if it comes before the reservation's gang.
 """
 
 from collections.abc import Iterator, Sequence

@@ -7,9 +7,9 @@ Affinity between pods is evaluated for the pods that are running now.
 A reservation binds all queues if the queue of its gang is entitled to the resources, otherwise only that queue. A queue
 may reserve its fair share (or its deserved or guaranteed resources, if these are more), minus its current usage. While
 the gang must wait for pods of its own queue, the reservation does not bind other queues, because other queues cannot
-shorten the wait. Other queues are also exempt, for `patience_s`, if the gang has not started for a long time
-(`expiry_s`). Later gangs of the same queue always leave the reserved capacity free. The module does no I/O and reads no
-clock.
+shorten the wait. A reservation does not bind other queues for `patience_s`, either, if its gang has not started for a
+long time (`expiry_s`). Later gangs of the same queue always leave the reserved capacity free. The module does no I/O
+and reads no clock.
 """
 
 from collections import Counter

@@ -191,14 +191,14 @@ def test_two_groups_of_one_name_are_set_aside_until_one_is_gone(world: Natives) 
     world.member(0)
     twin = PodGroup(metadata=world.meta("native.train"))
     world.state.on_pod_group(None, twin)
-    assert "have names of the same gang" in world.view(KEY).excluded
+    assert "belong to the same gang by their names" in world.view(KEY).excluded
     world.state.on_pod_group(twin, None)
     assert (world.view(KEY).excluded, world.view(KEY).uid) == ("", "uid-train")
     world.state.on_pod_group(None, twin)
     world.state.native.on_group(native, None)
     assert (world.view(KEY).excluded, world.view(KEY).uid) == ("", twin.metadata.uid)
     world.native()
-    assert "have names of the same gang" in world.view(KEY).excluded
+    assert "belong to the same gang by their names" in world.view(KEY).excluded
 
 
 BASIC: dict[str, Any] = {"schedulingPolicy": {"basic": {}}}
