@@ -37,7 +37,7 @@ class Timing(Struct, frozen=True, kw_only=True):
 
     @property
     def longest_grace_s(self) -> float:
-        """Maximum grace period of a pod that is evicted for another gang, even if the pod requests a longer one."""
+        """Maximum grace period of a pod that is evicted for another gang, even if the pod requests more time."""
         return max(self.longest_notice_s, DEFAULT_GRACE_S)
 
 

@@ -48,7 +48,7 @@ from muster.resources.vector import PODS
 
 LIMIT_REPORTED_AFTER_S = 5.0
 """Time after which a gang's status reports that the gang waits for the limit on placed slots. Most gangs are placed
-earlier."""
+before this time, so that their status need not be written."""
 HELD_BACK_S = 30.0
 """Time for which a Pending gang is not admitted if only the limit on placed slots prevents its placement. Admitting the
 gang would create gated pods, and each gated pod costs a write. Most gangs that wait for the limit on placed slots are

@@ -109,7 +109,7 @@ def _not_staying(session: Session, statement: Statement, bundles: list[Bundle]) 
 
 
 def _all_moved(session: Session, statement: Statement, bundles: list[Bundle]) -> bool:
-    """Give these bundles new slots, largest first.
+    """Give these bundles new slots, the largest bundle first.
 
     Return False if a bundle fits nowhere, or would only get its old slots.
     """

@@ -20,15 +20,14 @@ MOST: Final = 40_000_000
 """Maximum number of node checks for the gangs of one namespace in a cycle; this many checks take about half a second.
 """
 _SHAPE: Final = 16
-"""Number of checks per node that a search for pods without special conditions counts as, for capacity, scores and
-sorting.
+"""A search for pods without special conditions counts as this many checks per node, for capacity, scores and sorting.
 """
 _SEARCH: Final = 30_000
-"""Number of node checks that every search counts as, in addition to its checks per node; a thousand searches take half
-a second.
+"""Every search counts as this many node checks, in addition to its checks per node; a thousand searches take half a
+second.
 """
 _TERM: Final = 8
-"""Number of checks per node that each affinity or spreading term adds to a search."""
+"""Each affinity or spreading term adds this many checks per node to a search."""
 
 
 @dataclass(slots=True)

@@ -95,7 +95,7 @@ class Evicting:
         self._report(session, waiting, {key: failure for key, failure in failures.items() if failure})
 
     def _report(self, session: Session, waiting: Sequence[decisions.Unschedulable], failures: KnownFailures) -> None:
-        """Add the reasons of failed searches to the gangs' messages; a reason is kept until the gang's next search."""
+        """Add the reasons for failed searches to the gangs' messages; a reason is kept until the gang's next search."""
         self._known_failures = {}
         before, self._reported = self._reported, {}
         queues = {queue for queue, _ in failures}

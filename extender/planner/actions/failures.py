@@ -52,7 +52,7 @@ class Failures:
         """Free capacity at the first failed search of the last cycle, or at the cycle's beginning; None before the
         first failed search."""
         self._after: Amounts | None = None
-        """Free capacity at the end of the last cycle. The placements of that cycle are possibly not written yet."""
+        """Free capacity at the end of the last cycle. The last cycle's placements are possibly not written yet."""
 
     def get(self, shape: Hashable) -> SearchFailure | None:
         """Return the remembered failed search for a shape of gangs, or None."""

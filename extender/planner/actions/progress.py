@@ -73,8 +73,8 @@ class TrackPlacements:
         """Maps an incomplete gang's UID to the time of its last eviction, or else to the time since which the gang is
         incomplete, in seconds since the epoch."""
         self._refused_since: dict[str, float] = {}
-        """Maps the UID of a gang that has refused pods with device claims to the time of the first refusal, in seconds
-        since the epoch."""
+        """Maps a gang's UID to the time since which kube-scheduler has refused the gang's pods with device claims, in
+        seconds since the epoch."""
         self._checks: dict[str, _Check] = {}
         """Maps a gang's key to its last check, if the check led to no decision."""
 

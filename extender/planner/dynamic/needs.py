@@ -50,7 +50,7 @@ class ClaimNeeds:
     nodes: tuple[NodeSelector, ...] = ()
     """Node selectors of the devices that are already allocated to the pod's claims."""
     problems: tuple[Reason, ...] = ()
-    """Problems of the claims that keep the pod off every node."""
+    """Problems with the claims that keep the pod off every node."""
     of_group: tuple[str, ...] = ()
     """Claims of the pod's native PodGroup, if Muster's kube-scheduler schedules the pod.
 

@@ -1,8 +1,8 @@
 """Division of one resource among the queues of one parent, by KAI-Scheduler's formulas (resource_division.go).
 
 Every queue first gets its quota (`deserved`), but not more than its demand. The rest of the resource is divided, by
-weight and in whole units, among the queues of the highest priority with unmet demand. Queues of the next priority
-follow. The setting `rounding` selects one of two methods:
+weight and in whole units, among the queues of the highest priority with unmet demand. Queues of lower priorities get
+what is then left of the resource. The setting `rounding` selects one of two methods:
 
 * `kai` computes the same numbers as KAI-Scheduler, including its quirks. Quotas are met in full even if their sum
   exceeds the total. Units that remain after rounding are distributed once all priorities have been processed. Queues of

@@ -1,8 +1,8 @@
 """Sort key of queues, each with its best gang, by KAI-Scheduler's eight rules (queue_order.go).
 
 Rule 1: a queue within its fair share comes first. Rule 2: a queue that stays within its deserved resources with its
-best gang comes first. Rule 3: the queue with the higher priority comes first. Rule 4: a queue whose best gang requests
-a resource without a share for this queue comes last. Rules 5 to 7 compare the dominant share with the gang, the
+best gang comes first. Rule 3: the queue with the higher priority comes first. Rule 4: a queue comes last if its best
+gang requests a resource of which the queue has no share. Rules 5 to 7 compare the dominant share with the gang, the
 dominant share without the gang, and the fair share; the smaller value comes first. Rule 8: the older queue comes first.
 """
 

@@ -5,15 +5,15 @@ for each chunk (pods that are evicted together). The check uses the losing queue
 the chunk. The eviction of a whole gang may therefore take the losing queue below its share. After these checks, the
 allocations that the queues would have after the reclaim are compared.
 
-KAI-Scheduler compares the gaining queue with the losing queues at every level of the tree (`strict`). With this
-comparison, two queues can reclaim from each other endlessly. Therefore, by default, a reclaim is accepted in only one
-of two cases:
+KAI-Scheduler compares the gaining queue with the losing queues at every level of the tree (`strict`). With
+KAI-Scheduler's comparison, two queues can reclaim from each other endlessly. Therefore, by default, a reclaim is
+accepted in only one of two cases:
 
 * The gaining queue ends with at most what it deserves, at each level: the resources are `owed` to the queue. Evicting a
   whole gang may take the losing queue below what it deserves.
 * The potential of each level decreases. The potential is a list of numbers; two potentials are compared number by
   number from the start. The missing fractions of deserved resources come first, then the saturations (allocation
-  divided by fair share), each sorted from the largest.
+  divided by fair share). Both parts of the list are sorted, the largest number first.
 
 Queues that reclaim in only these two cases never reclaim from each other endlessly. The losing queue has more than its
 share or, if the resources are owed to the gaining queue, more than it deserves. Let A be the total amount by which

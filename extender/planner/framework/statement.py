@@ -162,7 +162,7 @@ class Statement:
     def _count_operation(self, entry: Operation | Eviction, sign: int) -> None:
         """Count an operation's users of claims directly, without a hook.
 
-        Few pods name claims, and a hook would slow down every step.
+        Few pods name claims, and a hook for claims would slow down every step of a trial.
         """
         if entry.cls.needs.named:
             self._session.claims.count(entry, sign)

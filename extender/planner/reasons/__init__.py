@@ -4,8 +4,8 @@
 |---|---|
 | `shortages` | `Shortage`: the nodes that each cause excludes, and the missing capacity |
 | `cause` | the reason why one node does not accept a pod |
-| `devices` | problems of device claims, and demands of claims that are not counted |
-| `topology` | the domain that nearly holds a gang, and problems of HyperNodes |
+| `devices` | problems with device claims, and demands of claims that are not counted |
+| `topology` | the domain that nearly holds a gang, and problems with HyperNodes |
 | `queues` | refusals by a queue's limits or order and by ResourceQuotas; reservations |
 | `pods` | missing pods, and pods that wait for other gates |
 | `placements` | the progress and the end of a placement, and why a pod is evicted |

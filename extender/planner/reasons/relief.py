@@ -20,7 +20,7 @@ force = "kubectl delete pod {pods} -n {namespace} --grace-period=0 --force".form
 
 
 def unsuitable(lost: str) -> str:
-    """No node is suitable for the gang's pods, not even an empty one."""
+    """No node is suitable for the gang's pods, not even an empty node."""
     return f"nothing here: no node is suitable for the gang's pods, even when empty: {lost}"
 
 

@@ -15,7 +15,7 @@ CLUSTER = "the cluster"
 """The outermost level, which contains the whole cluster."""
 
 hyper_node_wrong = "HyperNode {name} is invalid: {message}".format
-more_wrong = "{count} more problems of HyperNodes: muster topo {name}".format
+more_wrong = "{count} more problems with HyperNodes: muster topo {name}".format
 several_parents = (
     "HyperNode {name} is a member of {parents}, but may be in only one: it is in none of them until this is resolved"
 ).format

@@ -2,8 +2,8 @@
 
 A claim with allocated devices is counted as exactly these devices. A claim without allocated devices is counted as its
 demand, on the node of the pod that uses the claim. A pod's own claim (created for the pod from a template) counts as
-part of the pod once the pod has a node. Any other claim with devices counts separately. Each device therefore counts
-exactly once, even if kube-scheduler has allocated the device for a pod that could not be bound.
+part of the pod once the pod has a node. Any other claim with allocated devices counts separately from pods. Each device
+therefore counts exactly once, even if kube-scheduler has allocated the device for a pod that could not be bound.
 
 Changes of devices (`inventory`) are rare, but may change the needs of all pods. Changes of claims are frequent, but
 concern only a few pods.

@@ -164,7 +164,7 @@ class GangView:
 
     @cached_property
     def spares_asked(self) -> Mapping[str, int]:
-        """Maps a pod set ("": the largest one) to the number of nodes for which it requests spare slots.
+        """Maps a pod set ("": the largest pod set) to the number of nodes for which it requests spare slots.
 
         The mapping is empty for most gangs.
         """

@@ -192,7 +192,7 @@ class GangTable:
     def some_done(self, key: str) -> bool:
         """Return True if the gang's Job has recorded that members have succeeded.
 
-        The pods of these members may be gone.
+        The pods of the succeeded members may be gone.
         """
         job = self._job_of(self.groups.get(key))
         return job is not None and SUCCEEDED in job.status.controlled_resources

@@ -28,7 +28,7 @@ def min_resources(gang: GangView) -> Vector:
 
 
 def floor_of(gang: GangView) -> Vector:
-    """Return the least resources that a gang with pods is charged; empty if the gang is charged only for its pods."""
+    """Return the minimum that a gang with pods is charged; empty if the gang is charged only for its pods."""
     if gang.independent or not holds_min_resources(gang.group.metadata):
         return {}
     floor = min_resources(gang)

@@ -4,8 +4,8 @@
 contiguous row. cpu is in milli-CPU, every other resource in base units. The ledger records the users of each node
 (`extender.planner.ledger`); the table adds up the resources of these users.
 
-Only resources that at least one node offers have a row. A pod that requests any other resource fits nowhere. The
-numbers of rows and columns grow by doubling; unused rows and columns are all 0.
+Only resources that at least one node offers have a row. A pod that requests a resource that no node offers fits
+nowhere. The numbers of rows and columns grow by doubling; unused rows and columns are all 0.
 """
 
 from bisect import bisect_left, insort
@@ -90,7 +90,7 @@ class NodeTable:
         )
 
     def put_node(self, node: Node) -> None:
-        """Add or update a node, on which no pods must be counted (see `Ledger.put_node`)."""
+        """Add or update a node while no pods are counted on the node (see `Ledger.put_node`)."""
         name = node.metadata.name
         amounts = node_allocatable(node) | self._devices.get(name, {})  # before any change, because this call may raise
         self._own()
@@ -108,7 +108,7 @@ class NodeTable:
         self.devices.widen(amounts.get(VOLCANO_GPU_NUMBER, 0) or amounts.get(GPU, 0) // WHOLE)
 
     def equip(self, name: str, devices: Vector) -> None:
-        """Set the devices of a node, on which no pods must be counted (see `Ledger.equip`); the node may be unknown.
+        """Set the devices of a node while no pods are counted on it (see `Ledger.equip`); the node may be unknown.
 
         `changed` is not updated, because the Node itself did not change.
         """
@@ -133,7 +133,7 @@ class NodeTable:
         return self._devices.keys()
 
     def remove(self, name: str) -> None:
-        """Remove a node, on which no pods must be counted."""
+        """Remove a node while no pods are counted on the node."""
         self._own()
         column = self.index.pop(name)
         self.faults.pop(name, None)
@@ -193,7 +193,7 @@ class NodeTable:
     def charged(self, cls: PodClass, node: str) -> Vector:
         """Return what a queue is charged for a pod of this class on a node (`charged_amounts`); read-only.
 
-        The charge is limited by the most resources that the node has offered so far. While a device plugin restarts,
+        A queue is charged at most the largest amounts that the node has offered so far. While a device plugin restarts,
         the node offers no devices, but pods on the node still use devices.
         """
         taken = self.taken(cls, self.index.get(node))

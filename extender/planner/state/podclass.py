@@ -100,7 +100,7 @@ class ClassTable:
         """Maps the raw key of a shape to its class, without regard to the demands of other pods."""
 
     def of_pod(self, pod: Pod) -> PodClass:
-        """Return the `PodClass` of an existing pod. The call is cheap for pods that have the same template."""
+        """Return the `PodClass` of an existing pod. Calling `of_pod` is cheap for pods that have the same template."""
         meta, raw = pod.metadata, raw_key(pod)
         known = self._by_raw_key.get(raw) if raw is not None else None
         if known is not None:

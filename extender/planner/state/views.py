@@ -189,7 +189,7 @@ class Views(Tables):
     def some_done(self, key: str) -> bool:
         """Return True if the gang's Job has recorded that members have succeeded.
 
-        The pods of these members may be gone.
+        The pods of the succeeded members may be gone.
         """
         return self._gangs.some_done(key)
 

@@ -119,7 +119,7 @@ def unit_of(wanted: WantedPods, level: int) -> int:
 
 
 def _balance(wanted: WantedPods, level: int) -> tuple[Counts, Counts]:
-    """Return, for each domain of a level, the equal share of its used child domains, and the number of these."""
+    """Return, for each domain of a level, the equal share of each used child domain, and how many are used."""
     tree, inner = wanted.geometry.tree, level + 1
     domains = len(tree.domains[level])
     if inner == len(tree.levels):

@@ -19,8 +19,8 @@ from muster.api.kubernetes.core import Node
 from muster.resources.topology import Level, Nearness
 
 SPARSE, FEW = 2, 64
-"""Domains are renumbered once more than `SPARSE` times the number of domains with nodes, plus `FEW`, numbers are in
-use."""
+"""Domains are renumbered when the number of used numbers exceeds `SPARSE` times the number of domains with nodes, plus
+`FEW`."""
 
 
 class LabelTree:

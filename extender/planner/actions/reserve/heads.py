@@ -214,7 +214,7 @@ class HeadReservations:
         self._asked.add(gang.uid)
 
     def _search(self, gang: GangView, known: Reservation | None) -> Reservation | None:
-        """Return a reservation that begins earlier than the gang's known reservation; None if no such time exists."""
+        """Return a reservation that begins earlier than the gang's known reservation; None if there is no such one."""
         session = self._session
         search = ReservationSearch(
             session.snapshot.version, session.now, known is not None, patient=not patience_is_over(session, gang)
