@@ -2,7 +2,7 @@
 
 Each pass reads objects only from the caches, and each write names the version of the object that was read. If another
 client or process has written in the meantime, the write fails and the pass is repeated. The process may be killed at
-any time: the next pass continues.
+any time; the next pass then continues its work.
 
 Private keys are never logged or shown, and a Secret of another issuer is never written.
 """
@@ -107,7 +107,7 @@ class Keeper(KeyController):
         self._reported: list[str] = []
 
     def start(self) -> None:
-        """Start the caches; a standby also has them, and reports when certificates expire."""
+        """Start the caches; a standby process also has these caches, and reports when certificates expire."""
         self._recorder.start()
         for reflector in self.reflectors.values():
             reflector.start()
@@ -143,7 +143,7 @@ class Keeper(KeyController):
         self._recorder.stop()
 
     def process(self, _key: str) -> None:
-        """Run one pass: first the caBundles, which follow the current Secret; then the Secret."""
+        """Run one pass: first update the caBundles, which follow the current Secret; then update the Secret."""
         if waiting := [reflector for reflector in self.reflectors.values() if not reflector.synced]:
             many = f"{len(waiting)} of {len(self.reflectors)}"
             raise Retry(

@@ -3,7 +3,7 @@
 The queue alternates between namespaces, so that the work of one tenant delays other tenants by at most one pass. A long
 pass checks `queue.others_wait` in between, and leaves the rest of its work for a later pass.
 
-If a webhook does not answer, only one of the affected keys is retried; the others wait until this key succeeds. The
+If a webhook does not answer, only one of the affected keys is retried; all other keys wait until this key succeeds. The
 wait is logged once. During installation, for example, Muster's own webhook waits for the certificate that the
 controller creates.
 """
@@ -33,8 +33,8 @@ RECONCILE_SECONDS = Histogram(
 )
 _MAX_DELAY_S = 30.0
 START_S: Final = 120.0
-"""Time in seconds after which the wait for a webhook is logged as a warning. It counts from the start of the process or
-of the wait."""
+"""Time in seconds after which the wait for a webhook is logged as a warning. The time counts from the start of the
+process or of the wait."""
 _SHARE: Final = 0.25
 _SHORTEST_S: Final = 0.5
 _LONGEST_S: Final = 30.0

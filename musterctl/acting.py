@@ -124,7 +124,7 @@ def _find(client: Client, namespace: str, kinds: list[WorkloadKind], name: str, 
         found, forbidden = _named(client, namespace, kinds, name)
         if not found:
             hidden = listed([each.resource.plural for each in forbidden])
-            unread = f"; you may not read {hidden}, so name its kind, as in pod/{name}" if forbidden else ""
+            unread = f"; you cannot read {hidden}, so name its kind, as in pod/{name}" if forbidden else ""
             raise Failed(f"there is no workload {name} in namespace {namespace}{unread}")
     if len(found) > 1:
         there = [each.title for each in found]
@@ -160,7 +160,7 @@ def _labelled(client: Client, namespace: str, selector: str) -> list[Target]:
         else:
             found += [Target(kind, each) for each in there]
     if forbidden:
-        click.echo(f"These kinds are left out, because you may not list them: {listed(forbidden)}.", err=True)
+        click.echo(f"These kinds are omitted, because you cannot list them: {listed(forbidden)}.", err=True)
     return found
 
 

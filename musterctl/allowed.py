@@ -85,7 +85,7 @@ def no_queues(error: Forbidden) -> str:
     """Return a message about the right that is needed to see queues."""
     kind = (error.details or {}).get("kind") or "queues"
     return (
-        f"you may not list {kind}. To see shares and usage of queues, ask an administrator for the ClusterRole "
+        f"you cannot list {kind}. To see shares and usage of queues, ask an administrator for the ClusterRole "
         f"{VIEW_QUEUES} in a ClusterRoleBinding."
     )
 
@@ -94,7 +94,7 @@ def refusal(error: Forbidden) -> str:
     """Return a message about the missing rights, and about the role that grants the missing rights."""
     kind = (error.details or {}).get("kind") or "all objects"
     return (
-        f"you may not list {kind} in the whole cluster. To see nodes, other gangs and what would help, ask an "
+        f"you cannot list {kind} in the whole cluster. To see nodes, other gangs and what would help, ask an "
         f"administrator for the ClusterRole {VIEW_CLUSTER} in a ClusterRoleBinding"
     )
 
@@ -115,7 +115,7 @@ def own(client: Client, namespace: str) -> ClusterDump:
         except Forbidden as error:
             if resource is POD_GROUPS:
                 raise click.ClickException(
-                    f"you may not list the gangs of namespace {namespace}: ask its administrator for the ClusterRole "
+                    f"you cannot list the gangs of namespace {namespace}: ask its administrator for the ClusterRole "
                     "muster-view or muster-edit in a RoleBinding there"
                 ) from error
         else:

@@ -72,7 +72,7 @@ _server = click.option(
     envvar="MUSTER_WEB",
     show_envvar=True,
     metavar="URL",
-    help="URL of Muster's web page in the cluster, which provides data that you may not list yourself (docs/web.md).",
+    help="URL of Muster's web page in the cluster, which provides data that you cannot list yourself (docs/web.md).",
 )
 _server_ca = click.option(
     "--server-ca",

@@ -56,7 +56,7 @@ class Target(NamedTuple):
 
 @dataclass
 class Acting:
-    """The cluster in which verbs are carried out, and the options for them."""
+    """The cluster in which verbs are carried out, and the options of their commands."""
 
     client: Client
     namespace: str

@@ -45,9 +45,7 @@ class WebServer(NamedTuple):
         try:
             return msgspec.json.decode(answer, type=wanted)
         except msgspec.DecodeError as error:
-            raise click.ClickException(
-                f"{self.url} is not the web page of a Muster of this version: {error}"
-            ) from error
+            raise click.ClickException(f"{self.url} is not a web page of this version of Muster: {error}") from error
 
     def _client(self, where: Where) -> Client:
         parts = urlsplit(self.url)
@@ -62,5 +60,5 @@ class WebServer(NamedTuple):
         try:
             tls = ssl.create_default_context(cafile=self.authority) if parts.scheme == "https" else None
         except OSError as error:
-            raise click.UsageError(f"--server-ca {self.authority}: there is no certificate (PEM) in it") from error
+            raise click.UsageError(f"--server-ca {self.authority}: the file contains no certificate (PEM)") from error
         return Client(ClientConfig(self.url.rstrip("/"), tls=tls, authorization=header))

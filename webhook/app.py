@@ -137,7 +137,7 @@ class _Head(msgspec.Struct):
 def _trace(route: str, request: admission.AdmissionRequest, outcome: str, took_s: float) -> None:
     """Record the review in the trace of the object's workload.
 
-    A new object has no UID during its mutation. Its mutation is therefore recorded only for parts of a workload, such
+    A new object has no UID during its mutation. The mutation is therefore recorded only for parts of a workload, such
     as pods, whose owner has a UID.
     """
     try:

@@ -29,7 +29,7 @@ _OF_A_JOB: Final = (
 
 
 def quoted(text: str) -> str:
-    """Return a CEL string literal. It has the escapes of JSON, but no surrogate pairs, which CEL does not know."""
+    """Return a CEL string literal. A CEL literal has the escapes of JSON, but no surrogate pairs."""
     return json.dumps(text, ensure_ascii=False)
 
 
@@ -220,8 +220,8 @@ NEEDS_A_CHECK: Final = (
         f"{_HAS_A_BUDGET} || {_HAS_TOPOLOGY} || {_OF_FAULTS} || {_SHARES_GPUS} || {_VOLCANO_GPUS} || {_NAMES_MANY}",
     ),
 )
-"""Conditions for pods of Muster's schedulers that need a check. These pods have a disruption budget, a topology, a rule
-for node faults, a part of a GPU, or unusually many resources."""
+"""Conditions for pods of Muster's schedulers that need a check. The check concerns disruption budgets, topologies,
+rules for node faults, parts of GPUs, and unusually many resources."""
 _QUEUE: Final = "(has({0}.spec) && has({0}.spec.queue) ? {0}.spec.queue : '')"
 _POOL: Final = (
     f"(has({{0}}.metadata.labels) && '{names.NODE_POOL}' in {{0}}.metadata.labels ? "
@@ -269,5 +269,5 @@ def enters_a_queue(namespace: str) -> Conditions:
 
 
 OF_NO_JOB: Final = (("is-no-volcano-jobs", f"!({_OF_A_JOB})"),)
-"""Condition for PodGroups that are not controlled by a Volcano Job, whose queue admission may set. The PodGroup of a
+"""Condition for PodGroups whose queue admission may set: PodGroups that no Volcano Job controls. The PodGroup of a
 Volcano Job is created in the queue that admitted the Job."""

@@ -37,7 +37,8 @@ class Patch:
     """Operations on one document, each with a reason.
 
     The document itself is not changed. Operations for missing parents are added automatically. No operation is added
-    below a value of the wrong type. The API server could not apply it, and its error message would not help.
+    below a value of the wrong type. The API server could not apply such an operation, and its error message would not
+    help.
     """
 
     def __init__(self, document: Mapping[str, Any]) -> None:

@@ -67,8 +67,8 @@ class _Webhook(NamedTuple):
     namespace: tuple[Expression, ...] = ()
     conditions: Conditions = ()
     refuses: bool = True
-    """False if requests succeed while the webhook is down. This is the case for reviews that cause only warnings, or
-    that include objects unrelated to Muster."""
+    """False if requests succeed while the webhook is down. Such requests succeed if the review causes only warnings, or
+    if the entry includes objects unrelated to Muster."""
 
 
 def _name(resource: Resource[Any]) -> str:
@@ -170,8 +170,8 @@ def _validating(namespace: str) -> list[_Webhook]:
 def _mutating(groups: Sequence[ResourceGroup]) -> list[_Webhook]:
     """Return the webhooks that change objects.
 
-    The entry that selects by namespace is last. It adds the label by which another entry selects, so in an earlier
-    position it would cause pods to be sent twice.
+    The entry that selects by namespace is last. Its handler adds the label by which another entry selects, so in an
+    earlier position it would cause pods to be sent twice.
     """
     grouped, namespaced = conditions.of_grouped(groups), conditions.of_namespaced(groups)
     by_group = _Webhook("grouped-pods", "/mutate/pod", PODS, object=_UNLABELLED, conditions=grouped)

@@ -2,8 +2,8 @@
 
 Requests to the API server are counted for the sender's address and for the user in the review: the API server sends the
 reviews for all users. As a result, no sender and no user can use up Muster's rate limit, or delay other reviews.
-Without a client certificate, a review may be forged, because any pod can write a `userInfo`. The response to such a
-review contains no data that could be secret from the sender.
+Without a client certificate, a review may be forged, because any pod can write a `userInfo`. The response to a review
+that may be forged contains no data that could be secret from the sender.
 """
 
 import threading

@@ -23,9 +23,9 @@ class WebhookSettings(Settings, frozen=True, kw_only=True):
     key_file: str = "/etc/muster/tls/tls.key"
     """Private key of the serving certificate (PEM)."""
     client_ca_file: str = ""
-    """CA certificate (PEM) that verifies client certificates. With such a file, the webhook accepts only clients with a
-    certificate of this authority; configure the API server to present a client certificate. Without the file, as in
-    most clusters, the webhook accepts all clients, and its messages neither list queues nor quote quotas
+    """CA certificate (PEM) that verifies client certificates. If this file is given, the webhook accepts only clients
+    with a certificate of this authority; configure the API server to present a client certificate. Without the file, as
+    in most clusters, the webhook accepts all clients, and its messages neither list queues nor quote quotas
     (docs/security.md)."""
     wait_for_ca_bundles: bool = False
     """Whether a new replica becomes ready only when the webhook configurations trust its certificate. If true, the

@@ -1,4 +1,4 @@
-"""The controllers of JobFlows and JobTemplates: one creates the flows' Jobs, the other lists each template's Jobs."""
+"""The controllers of JobFlows, which create Jobs, and of JobTemplates, which list the Jobs created from them."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -84,7 +84,7 @@ class JobTemplates(KindController[JobTemplate]):
             self.worker.queue.add_after(changed.metadata.key, LISTS_S)
 
     def _job_seen(self, old: Job | None, new: Job | None) -> None:
-        """Queue the JobTemplate of a created or deleted Job, if it has one."""
+        """Queue the JobTemplate of a created or deleted Job, if the Job has a JobTemplate."""
         if old is None or new is None:
             for each in template_keys(new or old or Job()):
                 self.worker.queue.add_after(each, LISTS_S)
@@ -113,7 +113,7 @@ class JobFlows(KindController[JobFlow]):
         them."""
 
     def _job_seen(self, old: Job | None, new: Job | None) -> None:
-        """Queue the JobFlow of a changed Job, if it has one."""
+        """Queue the JobFlow of a changed Job, if a JobFlow controls the Job."""
         self._made.seen(old, new)
         for job in (old, new):
             key = controller_key(job.metadata, JOB_FLOWS) if job else None

@@ -37,8 +37,8 @@ def pod_owner(client: Client, meta: ObjectMeta) -> Object | None:
 def _of_leader(client: Client, owner: Object) -> Object:
     """Return the StatefulSet of a LeaderWorkerSet's workers, with the LeaderWorkerSet as its owner.
 
-    In the cluster, the leader pod owns the StatefulSet. The result also has the annotation with the queue to which the
-    LeaderWorkerSet was moved. If no workload controls the leader pod, return the StatefulSet unchanged.
+    In the cluster, the leader pod owns the StatefulSet. The returned StatefulSet also has the annotation with the queue
+    to which the LeaderWorkerSet was moved. If no workload controls the leader pod, return the StatefulSet unchanged.
     """
     leader = controller_of(client, owner.metadata, PODS)
     above = pod_owner(client, leader.metadata) if leader else None

@@ -117,7 +117,7 @@ class Refusals:
 
 
 def _amounts(manifest: Manifest) -> bytes:
-    """Return the fields by which quotas count or select a pod, as one string for comparisons."""
+    """Return the fields by which quotas count or select a pod, joined to one string for comparisons."""
     spec = manifest["spec"]
     started = [spec.get(kind) or [] for kind in ("initContainers", "containers")]
     counted = [[one.get("resources") for one in containers] for containers in started]
@@ -130,7 +130,7 @@ def _amounts(manifest: Manifest) -> bytes:
 class PodEffects:
     """Executor of creations and deletions of pods, in up to `at_once` concurrent calls.
 
-    Its methods return the messages of the failed calls.
+    The methods of this class return the messages of the failed calls.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
 """The queue of events of each Job since the Job's last pass.
 
-A pass takes all pending requests as one `Batch` and removes the handled ones. When the pass ends or fails, unhandled
-requests are put back, in front of requests that have arrived in the meantime. Thus, no request is lost, and requests
-stay in order.
+A pass takes all pending requests as one `Batch` and removes the requests that it has handled. When the pass ends or
+fails, unhandled requests are put back, in front of requests that have arrived in the meantime. Thus, no request is
+lost, and requests stay in order.
 """
 
 import threading
@@ -78,7 +78,7 @@ class PendingEvents:
             self._gone.setdefault(job.metadata.key, []).append(job)
 
     def take_gone(self, key: str) -> list[Job]:
-        """Return the deleted Jobs that had this key, and forget them."""
+        """Return the deleted Jobs that had this key, and drop the record of these Jobs."""
         with self._lock:
             return self._gone.pop(key, [])
 

@@ -1,6 +1,6 @@
 """The controller of TrainJobs: it finds the runtime of each TrainJob, creates objects, and writes the status.
 
-`rules` makes the decisions. The other modules do I/O, in the order of a pass: `runtimes` finds the version of the
+`rules` makes the decisions. All other modules do I/O, in the order of a pass: `runtimes` finds the version of the
 runtime that admission used. `children` reads the existing objects of a TrainJob and carries out steps, and `cleanup`
 deletes the remaining objects at the end. `controller` queues the keys of changed TrainJobs, runs the passes and writes
 the status. `watched` caches the objects of kinds that plugins build and watch, and `report` receives the reports of

@@ -142,8 +142,8 @@ class ChildSteps:
     def refusal(self, makers: Mapping[str, str], namespace: str, since_s: float) -> str:
         """Return the reason why pods or Jobs cannot be created, from the newest Event about their creators.
 
-        Return "" if there is no such Event after `since_s`, or if a pod was created later. `makers` maps the kind of
-        each creator to the creator's name; the returned reason begins with kind and name.
+        Return "" without an Event of this kind after `since_s`, or if a pod was created after the Event. `makers` maps
+        the kind of each creator to the creator's name; the returned reason begins with kind and name.
         """
         found: list[tuple[float, str]] = []
         for kind, name in makers.items():

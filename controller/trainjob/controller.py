@@ -105,7 +105,7 @@ class TrainJobs(KindController[TrainJob]):
         return *super()._relevant_fields(obj), obj.metadata.annotations, held, obj.status.jobs_status
 
     def _child_seen(self, old: Object | None, new: Object | None) -> None:
-        """Queue the TrainJob that controls a changed object, if there is one."""
+        """Queue the TrainJob that controls a changed object, if any."""
         child = new or old
         key = controller_key(child.metadata, TRAIN_JOBS) if child else None
         if key:

@@ -1,7 +1,7 @@
 """The rights of each process and of users: the RBAC manifests of the chart, filled in for one installation.
 
-`charts/muster/files/roles` has a file for each process and one for users: ordinary manifests, in which each rule also
-states its reason. Both helm and `muster up` fill in the same four names, so they install the same roles.
+The folder `charts/muster/files/roles` has a file for each process and a file for users: ordinary manifests, in which
+each rule also states its reason. Both helm and `muster up` fill in the same four names, so they install the same roles.
 
 kube-scheduler and the extender share a pod, and therefore a ServiceAccount. The two processes still have separate
 files, so that tests can check the rights of each process.

@@ -1,4 +1,4 @@
-"""`muster certs`: shows the certificates of Muster's servers, and requests new ones from the controller."""
+"""`muster certs`: shows the certificates of Muster's servers, and requests new certificates from the controller."""
 
 import sys
 import time
@@ -56,7 +56,7 @@ class CertificateStatus(msgspec.Struct):
 
 @click.group()
 def certs() -> None:
-    """Shows the certificates of Muster's servers, and renews them."""
+    """Shows and renews the certificates of Muster's servers."""
 
 
 @certs.command()

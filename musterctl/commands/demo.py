@@ -139,7 +139,7 @@ def _show_gangs(plane: Plane, client: Client, console: Console) -> bool:
 
 
 def _leave(plane: Plane, *, ran: bool) -> None:
-    """Restore the previous state: remove a new local control plane, or the demo's workloads from an existing one.
+    """Restore the previous state: remove a new control plane, or the demo's workloads from an existing control plane.
 
     An existing control plane is stopped unless it was running before the demo (`ran`).
     """

@@ -71,7 +71,7 @@ def show(client: Client, console: Console) -> bool:
     except TimeoutError as error:
         console.print(f"[red]✗[/] {error}: did not happen within {TIMEOUT_S:.0f} s", highlight=False)
         return False
-    console.print("[green]✓[/] a node died and a gang was preempted; no other gang was touched", highlight=False)
+    console.print("[green]✓[/] a node died and a gang was preempted; no other gang was affected", highlight=False)
     return True
 
 
@@ -111,7 +111,7 @@ def _asks_for_a_checkpoint(demo: "_FaultDemo") -> None:
     demo.client.merge_patch(core.PODS, notified[0].metadata.name, {"metadata": {"annotations": note}}, NAMESPACE)
     demo.print(f"{BATCH}: reports that it has saved step {STEP}")
     demo.wait(f"{URGENT} runs", lambda: demo.bound(URGENT) == 3)  # noqa: PLR2004 - its members
-    demo.print(f"{URGENT}: runs {time.monotonic() - began:.1f} s after the answer, on {demo.where(URGENT)}")
+    demo.print(f"{URGENT}: runs {time.monotonic() - began:.1f} s after the report, on {demo.where(URGENT)}")
 
 
 class _FaultDemo:

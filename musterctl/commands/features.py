@@ -1,7 +1,7 @@
-"""`muster features`: the table of features, with their maturity, first version, and how to switch them off.
+"""`muster features`: the table of features, with the maturity, the first version, and a way to disable each feature.
 
-The page docs/features.md is generated from this table. It defines the levels of maturity, which are the same as for
-Kubernetes features.
+The page docs/features.md is generated from this table. This page defines the levels of maturity, which are the same as
+for Kubernetes features.
 """
 
 from operator import attrgetter
@@ -33,7 +33,7 @@ FEATURES: Final = (
     Feature("gangs", "stable", "label pods or their namespace `muster.dev/managed: false`", "concepts.md"),
     Feature("Volcano Jobs, CronJobs and JobFlows", "stable", "set `controller.enabled: false`", "jobs.md"),
     Feature("queues and fair shares", "stable", "configure no plugin `proportion`", "queues.md"),
-    Feature("job plugins", "stable", "use none in a Job, or set `controller.enabled: false`", "jobs.md"),
+    Feature("job plugins", "stable", "use no job plugins, or set `controller.enabled: false`", "jobs.md"),
     Feature("environment of frameworks", "beta", "omit the label `muster.dev/framework`", "frameworks.md"),
     Feature("TrainJobs", "beta", "list their CRDs in `crds.exclude`, set `runtimes.enabled: false`", "trainjobs.md"),
     Feature("TrainJobs as JobSets", "alpha", "off unless `trainJobsAs: JobSet`", "trainjobs.md#as-jobsets"),
@@ -72,7 +72,7 @@ COLUMNS: Final = (
 @click.option("--maturity", type=click.Choice(get_args(Maturity)), help="Only features of this maturity.")
 @click.option("-o", "--output", type=click.Choice(["table", "json", "yaml"]), default="table", show_default=True)
 def features(*, maturity: Maturity | None, output: str) -> None:
-    """Lists features with their maturity and how to disable them.
+    """Lists features with their maturity, and with a way to disable each feature.
 
     For a feature that is off by default, the list shows the setting that enables the feature. The page docs/features.md
     has the same table.

@@ -1,4 +1,4 @@
-"""`muster history`: the events of gangs, including deleted ones."""
+"""`muster history`: the events of gangs, including deleted gangs."""
 
 import time
 from collections.abc import Callable
@@ -46,7 +46,7 @@ def history(
     server: WebServer | None,
     where: Where,
 ) -> None:
-    """Shows the events of gangs, including deleted ones.
+    """Shows the events of gangs, including deleted gangs.
 
     Without NAME, the command lists gangs. With NAME, it lists all events of this workload, or the events in the time of
     --since. The page docs/history.md describes the recorded data.

@@ -48,7 +48,7 @@ def event_lines(client: Client, obj: JSON) -> Iterator[str]:
     try:
         events = client.list(core.EVENTS, namespace, field_selector=selector)
     except Forbidden:
-        yield f"Events: you may not list those of namespace {namespace}"
+        yield f"Events: you cannot list the Events of namespace {namespace}"
         return
     yield "Events:" if events else "Events: none"
     for event in sorted(events, key=lambda event: event.last_timestamp or "")[-_EVENTS_SHOWN:]:

@@ -69,9 +69,7 @@ def show_logs(
     """Print the logs of a gang. If the gang has no logs, raise ClickException with the reason."""
     objects = read(client, namespace)
     if objects.pods is None:
-        raise click.ClickException(
-            f"you may not list pods in namespace {namespace}: ask for the role muster-view there"
-        )
+        raise click.ClickException(f"you cannot list pods in namespace {namespace}: ask for the role muster-view there")
     try:
         row = _row_named(objects, name, namespace, kind)
         pods = members(objects, row)
@@ -81,8 +79,8 @@ def show_logs(
         raise click.ClickException(str(error)) from error
     if follow and len(sources) > MOST_FOLLOWED:
         raise click.ClickException(
-            f"{row.title} has {len(sources)} pods with a log, and {MOST_FOLLOWED} can be followed at once: choose one "
-            "with --rank, or leave out -f"
+            f"{row.title} has {len(sources)} pods with a log, but at most {MOST_FOLLOWED} can be followed at "
+            "once: choose a pod with --rank, or omit -f"
         )
 
     def show(source: tuple[str, str]) -> str:
@@ -128,7 +126,7 @@ def _chosen(row: GangRow, pods: Sequence[Pod], rank: int, *, every: bool) -> lis
         return [ranks[rank]]
     if not every and rank not in ranks and pods and row.state not in WAITING:
         there = f"{many(len(pods), 'pod')} ({'rank' if len(ranks) == 1 else 'ranks'} {as_ranges(ranks)})"
-        raise UnknownGangError(f"{row.title} has {there} and none of rank {rank}: choose another --rank")
+        raise UnknownGangError(f"{row.title} has {there}, but no pod of rank {rank}: choose another --rank")
     why = f": {row.reason}" if row.reason else ""
     who = "" if every or not pods else f" of rank {rank}"
     raise UnknownGangError(f"{row.title} has no log{who} yet; its state is {row.state}{why}")

@@ -38,7 +38,7 @@ Versions = Mapping[Resource[Any], str]
 """Maps each kind that is watched to the resource version of its list, from which the watch continues."""
 _READ_EVERY_S = 1.0
 _NO_FORECAST = (
-    "you may not list the nodes and pods of the whole cluster, so only reservations show when a gang starts; ask an "
+    "you cannot list the nodes and pods of the whole cluster, so only reservations show when a gang starts; ask an "
     f"administrator for the ClusterRole {VIEW_CLUSTER} in a ClusterRoleBinding"
 )
 
@@ -104,7 +104,7 @@ def list_gangs(client: Client, shown: Shown, *, watch: bool) -> None:
     printing = printer(shown)
     objects = read_all(client, shown.namespace)
     if missing := unread(objects):
-        click.echo(f"you may not list {' and '.join(missing)} here: counts, nodes or kinds may be missing", err=True)
+        click.echo(f"you cannot list {' and '.join(missing)} here: counts, nodes or kinds may be missing", err=True)
     found, note = rows(objects), ""
     if shown.start:
         cluster = read_cluster(client, objects, everything=shown.namespace is None)
@@ -148,7 +148,8 @@ def changes(client: Client, shown: Shown, objects: RowSources) -> Iterator[list[
 def wait_for_news(client: Client, namespace: str | None, versions: Versions) -> None:
     """Wait until an object of one of these kinds changes, or the API server ends a watch.
 
-    Native PodGroups are not watched if the user is allowed only to list them. Raise APIError if a watch raises it.
+    Native PodGroups are not watched if the user is allowed to list but not to watch native PodGroups. Raise APIError if
+    a watch raises it.
     """
     news: SimpleQueue[APIError | None] = SimpleQueue()
     watches: list[LoopIterator[Any]] = []

@@ -142,7 +142,7 @@ def _show_gangs(client: Client, queue_name: str, status: JSON) -> None:
             gangs = [group for group in client.list(POD_GROUPS) if group.spec.queue == queue_name]
     except Forbidden:
         counts = [f"{status.get(phase, 0)} {phase}" for phase in ("running", "inqueue", "pending")]
-        click.echo(f"Gangs: {', '.join(counts)} (you may not list the gangs of all namespaces)")
+        click.echo(f"Gangs: {', '.join(counts)} (you cannot list the gangs of all namespaces)")
         return
     click.echo("Gangs:" if gangs else "Gangs: none")
     for row in rows_of(gangs):

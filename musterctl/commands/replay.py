@@ -58,8 +58,8 @@ def replay(
 ) -> None:
     """Replays the decisions of a recording.
 
-    RECORDING is a folder that `muster record` or an extender has written, or one file of it. Without a change, the
-    planner repeats each recorded cycle. The report lists decisions that differ from the recorded decisions; any
+    RECORDING is a folder that `muster record` or an extender has written, or one file in this folder. Without a change,
+    the planner repeats each recorded cycle. The report lists decisions that differ from the recorded decisions; any
     difference causes exit code 1. With a change, the recorded workloads are submitted to the changed cluster in
     simulated time. The report compares starts, waits, evictions and utilisation with a replay without the change.
     """
@@ -106,12 +106,12 @@ def _queues(file: Path) -> list[Queue]:
     for item in items:
         kind = item.get("kind") if isinstance(item, dict) else None
         if kind != QUEUES.kind:
-            raise ValueError(f"{file}: it may contain only Queues, but contains {kind or type(item).__name__}")
+            raise ValueError(f"{file}: the file must contain only Queues, but contains {kind or type(item).__name__}")
         try:
             found.append(msgspec.convert(item, Queue))
         except msgspec.ValidationError as error:
             name = (item.get("metadata") or {}).get("name")
             raise ValueError(f"{file}: Queue {name}: {error}") from error
     if not found:
-        raise ValueError(f"{file}: there is no Queue in it")
+        raise ValueError(f"{file}: the file contains no Queue")
     return found

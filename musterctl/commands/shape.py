@@ -34,7 +34,7 @@ _COMMENT_COLUMN = 60
     is_flag=True,
     help="Show the Kubernetes PodGroup of each gang, and how Muster reads Kubernetes PodGroups.",
 )
-@click.option("-n", "--namespace", default="default", show_default=True, help="Namespace of objects that name none.")
+@click.option("-n", "--namespace", default="default", show_default=True, help="Namespace of objects without one.")
 @click.option("--online", is_flag=True, help="Look up queues, namespaces, runtimes and owners in the cluster.")
 @admission_config_option
 @where_options

@@ -84,7 +84,7 @@ def simulate(
     dump = dump_for(read, space)
     if not dump.whole and (add_nodes or cordon or without or queues):
         raise click.UsageError(
-            "only users who may list the whole cluster can simulate these changes; use only -f instead"
+            "only users who can list the whole cluster can simulate these changes; use only -f instead"
         )
     submission = _read_submission(files, dump, read, space, admission_config or "")
     change = DumpChange(

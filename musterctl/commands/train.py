@@ -53,7 +53,7 @@ class WithArguments(WithCommand):
 @click.option("--queue", help="The queue of the job.  [default: the namespace's, else default]")
 @click.option("--runtime", default="torch-distributed", show_default=True, help="The runtime: framework and image.")
 @click.option("--image", help="The image of the pods.  [default: the runtime's]")
-@click.option("--env", "env", multiple=True, metavar="NAME=VALUE", help="A variable of the training; may be repeated.")
+@click.option("--env", "env", multiple=True, metavar="NAME=VALUE", help="An environment variable; may be repeated.")
 @click.option(
     "--annotation",
     "annotations",
@@ -143,7 +143,7 @@ def runtime_of(client: Client, name: str, namespace: str) -> trainfile.Runtime:
     except Forbidden:
         shared = trainfile.shipped()
         role = f"the ClusterRole {VIEW_QUEUES} in a ClusterRoleBinding"
-        hint = f" (you may not list ClusterTrainingRuntimes: ask an administrator for {role})"
+        hint = f" (you cannot list ClusterTrainingRuntimes: ask an administrator for {role})"
     if name not in shared:
         there = ", ".join(sorted({*own, *shared})) or "none"
         raise click.ClickException(f"there is no runtime {name!r}; available runtimes are: {there}{hint}")

@@ -46,7 +46,7 @@ class FileOrCommand(click.Group):
     epilog="\b\nmuster train train.py --nodes 4 --gpus 8 --queue research -- --epochs 3\nmuster train run --help",
 )
 def train() -> None:
-    """Runs Python files on several nodes; lists, follows and stops them.
+    """Runs Python files on several nodes; lists, follows, stops and resumes TrainJobs.
 
     `muster train FILE.py` means `muster train run FILE.py`.
     """
@@ -62,7 +62,7 @@ train.add_command(run_file)
 @watch_option
 @where_options
 def list_train_jobs(*, namespace: str | None, all_namespaces: bool, output: str, watch: bool, where: Where) -> None:
-    """Lists TrainJobs, including ended ones, with position and reason."""
+    """Lists TrainJobs, including ended TrainJobs, with position and reason."""
     client, space = connect_in(namespace, where)
     shown = Shown(None if all_namespaces else space, output=output, ended=True, kind=trainer.TRAIN_JOBS.kind)
     list_gangs(client, shown, watch=watch)

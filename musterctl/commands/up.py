@@ -195,7 +195,7 @@ def _check(options: PlaneOptions, chosen: Mapping[str, Any]) -> None:
             f"--kubernetes {options.kubernetes}: supported versions are {', '.join(binaries.VERSIONS)}"
         )
     if wrong := [pool for pool in options.pool if not is_pool_name(pool)]:
-        raise click.UsageError(f"--pool {wrong[0]}: lower-case letters, digits and '-', at most {LONGEST_NAME}")
+        raise click.UsageError(f"--pool {wrong[0]}: use lower-case letters, digits and '-', at most {LONGEST_NAME}")
     if options.pool and options.shared:
         raise click.UsageError(
             "--pool: cannot be combined with --shared-scheduler, because each pool has its own kube-scheduler"
@@ -265,7 +265,7 @@ def _keep(folder: Path, text: str) -> None:
 def change_planning(plane: Plane, before: str | None) -> bool:
     """Write the planner's configuration if it has changed.
 
-    Return False if no running extender has to load it.
+    Return False if no running extender has to load the configuration.
     """
     text = plane.state.options.planning_config
     if before is None or text == before or not plane.part(state.EXTENDER).alive:

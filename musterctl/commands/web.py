@@ -19,7 +19,7 @@ from web.serving import PORT, serve_locally
 @click.option("--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="0 chooses a free port.")
 @click.option("--no-open", is_flag=True, help="Open no browser.")
 @click.option(
-    "-n", "--namespace", help="Show this namespace, if you may not list all namespaces.  [default: the context's]"
+    "-n", "--namespace", help="Show this namespace, if you cannot list all namespaces.  [default: the context's]"
 )
 @click.option(
     "--store",

@@ -122,7 +122,7 @@ def _left_out(ignored: Iterable[str]) -> Iterator[TextLine]:
 
 
 def top_lines(reports: Sequence[QueueReport], resource: str) -> Iterator[str]:
-    """Yield a line for each queue: the usage and share of one resource (by default the main one), and waiting gangs."""
+    """Yield a line for each queue: usage and share of one resource, by default the main one, and waiting gangs."""
     waiting, usual = _waiting(reports), _main(reports[0]) if reports else PODS
     rows = [["QUEUE", "RESOURCE", "USED", "FAIR", "DESERVED", "SHARE", "WAITING"]]
     for report in reports:

@@ -57,7 +57,7 @@ class PrintedTable:
         self._titles = list(titles)
         self._widths: list[int] = []
         self._beside = len(titles)
-        """Number of columns that fit on the terminal; the others are printed below each row."""
+        """Number of columns that fit on the terminal; all further columns are printed below each row."""
 
     def show(self, rows: list[list[str]]) -> None:
         """Print rows, the first time with headings."""

@@ -40,7 +40,7 @@ HELM: Final = Recipe(
     minutes=1,
     otherwise="; alternatively, put helm on the PATH",
 )
-"""The recipe for helm. It has its own Go module, because helm needs other versions of Kubernetes' libraries."""
+"""The recipe for helm. The recipe has its own Go module, because helm needs other versions of Kubernetes' libraries."""
 
 
 def _older(module: Path) -> Recipe:

@@ -48,7 +48,7 @@ def remove_webhooks(client: Client) -> None:
 
 
 def crds(client: Client) -> None:
-    """Apply Muster's CRDs, and wait until the API server serves all of them."""
+    """Apply Muster's CRDs, and wait until the API server serves all their kinds."""
     definitions = [document(path) for path in sorted(CRDS.glob("*.yaml"))]
     waiting = {each["metadata"]["name"]: client.apply(extensions.DEFINITIONS, each) for each in definitions}
     deadline = time.monotonic() + _TIMEOUT_S

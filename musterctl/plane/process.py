@@ -1,8 +1,9 @@
 """A part of a local control plane, as an ordinary process that is started in its own session and recognised later.
 
 The pid file contains the pid; environment variables of the process name the control plane and the part. Another process
-may have reused a pid, so a process without these variables never counts as the part, and never gets a signal. Signals
-are sent through a pidfd that is opened before the environment is read, so that the signal reaches the checked process.
+may have reused a pid. A process without these environment variables never counts as the part, and never gets a signal.
+Signals are sent through a pidfd that is opened before the environment is read, so that the signal reaches the checked
+process.
 """
 
 import contextlib
@@ -93,7 +94,7 @@ class PlaneProcess:
     def finish(self) -> None:
         """Finish a stop after SIGTERM was sent.
 
-        This is a separate function, so that several parts can end at the same time.
+        The function is separate from `stop`, so that several parts can end at the same time.
         """
         self.signal(signal.SIGCONT)  # a suspended process would not handle the SIGTERM
         with self._opened() as descriptor:

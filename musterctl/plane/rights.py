@@ -139,7 +139,7 @@ def check_rights(client: Client) -> None:
         by_resource = groupby(missing, key=lambda right: right.resource)
         lines = [f"  {', '.join(right.verb for right in group)} {resource}" for resource, group in by_resource]
         raise LocalError(
-            f"the user of this kubeconfig may not do what Muster needs at {client.server}:\n"
+            f"the user of this kubeconfig lacks rights that Muster needs at {client.server}:\n"
             + "\n".join(lines)
             + "\nUse a kubeconfig with the rights of a cluster administrator, or have an administrator grant these "
             "rights: kubectl create clusterrolebinding muster-up --clusterrole=cluster-admin --user=NAME"

@@ -45,7 +45,7 @@ def supervise(
     alone: Callable[[], AbstractContextManager[None]],
     goes_on: Callable[[], bool] = lambda: True,
 ) -> None:
-    """As long as `goes_on()` is true, report parts that die, and restart them at growing intervals.
+    """As long as `goes_on()` is true, report and restart parts that die, at growing intervals.
 
     Tokens are renewed every half hour. While the supervisor holds the lock `alone`, no command starts or stops parts.
     """

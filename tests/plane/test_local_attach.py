@@ -132,7 +132,7 @@ def test_who_may_not_is_told_what_is_missing(cluster: Plane, tmp_path: Path) -> 
     command = [MUSTER, "up", f"--kubeconfig={tmp_path / 'kubeconfig'}", "--foreground", "--name=lacking"]
     result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert result.returncode == 1
-    assert "may not do what Muster needs" in result.stderr
+    assert "lacks rights that Muster needs" in result.stderr
     assert "\n  create, get, list, patch, watch customresourcedefinitions.apiextensions.k8s.io\n" in result.stderr
     assert "\n  create pods/binding\n" in result.stderr
     assert not folder_of("lacking").exists()

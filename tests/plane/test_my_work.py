@@ -181,7 +181,7 @@ def test_logs_of_gangs(client: Client, namespace: str, muster: Muster, wait_for:
         assert every == [f"[volcano-worker-{n}] {line}" for n in (0, 1) for line in LINES.decode().splitlines()]
     assert "Job huge has no log of rank 0 yet; its state is Waiting: " in muster("logs", "huge", space, code=1)
     assert "there is volcano" in muster("logs", "volcan", space, code=1)
-    assert "has 2 pods (ranks 0-1) and none of rank 2" in muster("logs", "volcano", "--rank", "2", space, code=1)
+    assert "has 2 pods (ranks 0-1), but no pod of rank 2" in muster("logs", "volcano", "--rank", "2", space, code=1)
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ Each kind has a module with its handler: `pod`, `workload` (batch Jobs, Deployme
 steps are `optin` (whether the pod opts in, and to which queue), `resourcegroup`, `scheduling` (scheduler, gang, gates,
 markers, shared GPUs) and `shape` (environment of a framework).
 
-Mutations are functions of the object and of look-ups. They only add missing values, so a second review changes nothing,
-and they give a reason for each addition. The package does no I/O itself, and must not import webhook.validate.
+Mutations are functions of the object and of look-ups. Mutations only add missing values, so a second review changes
+nothing, and give a reason for each addition. The package does no I/O itself, and must not import webhook.validate.
 """
 
 from webhook.mutate import creator, job, pod, queues, trainjob, workload

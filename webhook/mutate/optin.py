@@ -10,9 +10,9 @@ An object is *explicit* if it has the label `muster.dev/queue`, which opts in, o
 opts out and takes precedence. In a template, `muster.dev/managed` with a value other than "false" overrides the
 workload's label.
 
-Volcano's namespace annotation is supported, too. It names the queue of those Volcano Jobs and PodGroups that name no
-queue or the default queue. Muster manages Volcano Jobs and PodGroups in any case, so the annotation is a default, not
-an opt-in.
+Volcano's namespace annotation is supported, too. The annotation names the queue of those Volcano Jobs and PodGroups
+that name no queue or the default queue. Muster manages Volcano Jobs and PodGroups in any case, so the annotation is a
+default, not an opt-in.
 
 The label `muster.dev/queue-locked: "true"` of a namespace enforces its queue for all its objects. In pods, workloads
 and TrainJobs, a different queue is replaced; Volcano Jobs and PodGroups with a different queue are refused.
@@ -85,7 +85,7 @@ def set_back(path: str, queue: str, locked: str) -> str:
 def may_inherit(spec: Mapping[str, Any], meta: ObjectMeta) -> bool:
     """Return True if a pod that is not explicit can get its namespace's queue.
 
-    Such a pod has no node, names no gang and no other scheduler, and does not belong to a DaemonSet.
+    A pod can get the queue if it has no node, names no gang and no other scheduler, and does not belong to a DaemonSet.
     """
     scheduler = spec.get("schedulerName") or names.CLUSTER_SCHEDULER
     return (

@@ -1,8 +1,7 @@
 """The canonical form of a Volcano Job's spec, in which two specs can be compared by meaning.
 
 A typed client (Go, Java) that reads a Job and writes it back produces different JSON. The client omits false, "" and 0,
-adds empty structures, and formats amounts and durations differently. Differences of these kinds do not count as
-changes.
+adds empty structures, and formats amounts and durations differently. Such formal differences do not count as changes.
 """
 
 from collections.abc import Mapping

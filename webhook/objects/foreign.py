@@ -77,8 +77,8 @@ def rows() -> Iterator[tuple[str, str, str]]:
 def without_effect(metadata: Mapping[str, Any], path: str, above: Mapping[str, Any]) -> Iterator[str]:
     """Yield a warning for each key of another scheduler that has no effect in this metadata.
 
-    `above` are the labels of the workload that contains the template. They matter because Kueue reads its keys in a
-    workload with a Kueue queue.
+    `above` are the labels of the workload that contains the template. These labels matter because Kueue reads its keys
+    in a workload with a Kueue queue.
     """
     kueues = names.KUEUE_QUEUE in above or names.KUEUE_QUEUE in _texts(metadata, "labels")
     for place in ("labels", "annotations"):

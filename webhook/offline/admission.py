@@ -1,4 +1,4 @@
-"""Admission of single objects, and of the objects derived from them, through the webhook's routes in this process.
+"""Admission of single objects, and of objects derived from these, through the webhook's routes in this process.
 
 Each workload is followed by its first pod of each kind, as admission changes the pod. Each TrainJob is followed by the
 objects that the controller would create for the TrainJob.

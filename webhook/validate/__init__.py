@@ -6,7 +6,7 @@ templates), and `volcano_job/` for the kind with most rules. `edits` checks chan
 their scale. `trials` checks pods by dry runs of the API server. Start reading at `podgroup` or `volcano_job.job`.
 
 Validations report all errors at once, and refuse objects that would fail later, such as Jobs whose pods are invalid.
-They never block the deletion of an object. The package does no I/O itself, and must not import webhook.mutate.
+Validations never block the deletion of an object. The package does no I/O itself, and must not import webhook.mutate.
 """
 
 from webhook.validate import command, hypernode, jobtemplates, namespace, pod, podgroup, queue, trainjob, workload

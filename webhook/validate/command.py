@@ -49,7 +49,7 @@ def _impossible(command: batch.Command) -> list[FieldError]:
 def _same(request: admission.AdmissionRequest, command: batch.Command) -> bool:
     """Return True if an update changes only metadata.
 
-    Such an update is admitted, so that Commands can always be deleted.
+    An update of metadata is admitted, so that Commands can always be deleted.
     """
     old = decode(request.old_object, batch.Command)
     return (old.action, old.target) == (command.action, command.target)

@@ -1,7 +1,7 @@
 """Checks of changes to existing workloads that have no effect or do harm.
 
 The messages name the `muster` command to use instead. A workload's labels and annotations are copied to its pods when
-the pods are created, so later changes do not reach them.
+the pods are created, so later changes do not reach existing pods.
 """
 
 from collections.abc import Iterator, Mapping
@@ -29,7 +29,7 @@ _MOVED = ("metadata", "annotations", names.MOVED_TO)
 
 
 def edits(kind: WorkloadKind, old: JSON, new: JSON, queues: NamespaceQueues) -> Findings:
-    """Return the errors and warnings about a change of an existing workload, beyond the checks of a new one."""
+    """Return the errors and warnings about a change of a workload, in addition to the checks of new workloads."""
     found = Findings([*fixed_sizes(kind, old, new)])
     moved = value_at(new, _MOVED)
     if isinstance(moved, str) and moved != value_at(old, _MOVED):

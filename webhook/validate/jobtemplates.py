@@ -44,7 +44,7 @@ def check_template(job: batch.Job, framework: Framework) -> Findings:
 
 
 def _check_names(job_flow: JobFlow) -> Iterator[FieldError]:
-    """Check that the names of a JobFlow's Jobs are DNS labels, because pod names begin with them."""
+    """Check that the names of a JobFlow's Jobs are DNS labels, because they are prefixes of pod names."""
     for index, flow in enumerate(job_flow.spec.flows):
         name = job_name(job_flow, flow.name)
         if flow.name and job_flow.metadata.name and not is_label(name):

@@ -262,8 +262,8 @@ def _with(queue: Queue, queues: QueueTreeView) -> Callable[[str], Queue | None]:
 def check_pool_change(old: Queue, new: Queue, queues: QueueTreeView) -> Iterator[FieldError]:
     """Refuse a change that moves a queue with gangs to another node pool.
 
-    The label or the parent of the queue may cause the move. A change is also refused if labels of descendants conflict
-    with the new pool. An update that changes neither the pool label nor the parent is not checked.
+    A change of the queue's label or of its parent can cause such a move. A change is also refused if labels of
+    descendants conflict with the new pool. An update that changes neither the pool label nor the parent is not checked.
     """
     name, labels = new.metadata.name, (old.metadata.labels, new.metadata.labels)
     if labels[0].get(names.NODE_POOL) == labels[1].get(names.NODE_POOL) and old.spec.parent == new.spec.parent:

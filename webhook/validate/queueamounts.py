@@ -74,7 +74,7 @@ def _unknown_text(path: str, name: str, there: AbstractSet[str]) -> str:
 
 
 def read_amounts(queue: Queue) -> tuple[Amounts, list[FieldError]]:
-    """Return the valid amounts, and the errors for invalid ones."""
+    """Return the valid amounts, and errors for invalid amounts."""
     amounts: Amounts = {}
     errors: list[FieldError] = []
     for path, quantities in quantities_of(queue).items():

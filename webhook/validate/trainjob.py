@@ -256,7 +256,7 @@ def _without_times(job: trainer.TrainJob) -> list[object]:
 
 
 class _PoliciesSpec(Wire):
-    """The ML policies of a runtime, including unknown ones."""
+    """The ML policies of a runtime, including unknown policies."""
 
     ml_policy: dict[str, Any] | None = None
 

@@ -49,8 +49,8 @@ _ADVICE = {
 """Advice on how to find the reason for a rejection; the key is True if the sender of the review is known."""
 
 MayKnow = Callable[[], bool]
-"""Function that returns True if the user may create pods in the namespace. It is called only if an error message would
-quote the namespace's policies or quotas."""
+"""Function that returns True if the user may create pods in the namespace. The function is called only if an error
+message would quote the namespace's policies or quotas."""
 
 
 def may_create_pods(request: admission.AdmissionRequest, rights: Rights | None) -> bool:

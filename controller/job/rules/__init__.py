@@ -5,6 +5,6 @@ action's effect in the current phase, and the pods to delete. `phases` counts po
 finds missing pods, `timers` delays actions and new pods, and `status` builds the Job's status. `notes` stores the
 controller's own data in the status. The modules of `controller.job` carry out these decisions.
 
-The same objects always give the same result, so tests need no mocks. The package must not import `muster.kube`. Readers
-of the code start with `policies`: its docstring follows one event from the pod to the next phase.
+The same objects always give the same result, so tests need no mocks. The package must not import `muster.kube`. Start
+reading at `policies`, whose docstring follows one event from the pod to the next phase.
 """

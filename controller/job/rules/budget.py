@@ -84,7 +84,7 @@ def charged(job: Job, status: JobStatus, request: JobEvent, fault: Fault, now_s:
 
 
 def restarts_of(status: JobStatus) -> Restarts:
-    """Return the restarts recorded in the status; none if the record is unreadable (because it was edited)."""
+    """Return the restarts that the status records; no restarts if the record is unreadable (because it was edited)."""
     try:
         return msgspec.json.decode(notes.note(status, notes.RESTARTS) or "{}", type=Restarts)
     except msgspec.DecodeError:
@@ -123,7 +123,7 @@ def fault_of(
 ) -> Fault:
     """Return the kind of fault that caused an event; `pods` are all current pods of the Job.
 
-    If one pod was disrupted recently, the other pods usually fail because they lose their connections to it. A
+    If one pod was disrupted recently, other pods usually fail because they lose their connections to this pod. A
     disruption long ago does not explain a failure.
     """
     if request.refused or request.event in INFRASTRUCTURE_EVENTS:

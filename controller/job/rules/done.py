@@ -26,7 +26,7 @@ class GonePod(Pod):
 
 
 def existing(pods: Iterable[Pod]) -> list[Pod]:
-    """Return the existing pods, without the placeholders for deleted ones."""
+    """Return the existing pods, without the placeholders for deleted pods."""
     return [pod for pod in pods if not isinstance(pod, GonePod)]
 
 

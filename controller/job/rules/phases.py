@@ -138,7 +138,7 @@ def _completion(spec: JobSpec, counts: Counts) -> Transition | None:
 def _elastic(spec: JobSpec, counts: Counts, unplaced: int) -> Transition | None:
     """Return the next phase of an elastic Job.
 
-    Once every pod with a node has succeeded, and the minimum is met, the Job completes. Its pods without a node are
+    Once every pod with a node has succeeded, and the minimum is met, the Job completes. Pods without a node are then
     deleted, because they would start alone.
     """
     others = counts.running + counts.failed + counts.unknown + counts.terminating + counts.pending - unplaced

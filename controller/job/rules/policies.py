@@ -156,7 +156,7 @@ def step(phase: Phase, action: str) -> PolicyCell:
 
 WHOLE = "job"
 UNFINISHED = "unfinished"
-"""Restart target of a Job that is resumed: all pods except the finished ones, which are not run again."""
+"""Restart target of a Job that is resumed: all pods except finished pods, which are not run again."""
 
 
 class RestartTarget(NamedTuple):

@@ -78,7 +78,7 @@ def dependencies_ready(spec: JobSpec, task: TaskSpec, pods: Iterable[Pod]) -> bo
 
 
 def not_counted_yet(job: Job, pods: Sequence[Pod], group: PodGroup | None) -> frozenset[str]:
-    """Return the tasks that wait for other tasks; the gang's minimum excludes them until they start."""
+    """Return the tasks that wait for other tasks; the gang's minimum excludes waiting tasks until they start."""
     waiting = {task.name: task for task in job.spec.tasks if task.depends_on and task.depends_on.name}
     if group is None:
         candidates = {name for name, task in waiting.items() if not dependencies_ready(job.spec, task, pods)}

@@ -71,7 +71,7 @@ def _entry(timer: Timer) -> tuple[float, dict[str, object]]:
 
 
 def timers_of(status: JobStatus) -> list[Timer]:
-    """Return the timers recorded in the status; none if the record is unreadable (because it was edited)."""
+    """Return the timers that the status records; no timers if the record is unreadable (because it was edited)."""
     note = notes.note(status, notes.TIMERS)
     if not note:
         return []
@@ -115,7 +115,7 @@ AT_ONCE = 3
 """Number of restarts without a delay; equal to Volcano's default for maxRetry."""
 FIRST_QUICK_S, MAX_QUICK_S = 5.0, 40.0
 """First and longest delay of new pods after quick restarts, in seconds. The restart of a gang of three pods costs 0.4
-CPU seconds. Both delays are shorter than `QUICK_S`, because the time between two restarts includes a delay."""
+CPU seconds. The longest delay is shorter than `QUICK_S`, because the time between two restarts includes a delay."""
 FIRST_S = 10.0
 """Delay of new pods after the first refusal of a pod, in seconds; equal to the kubelet's delay after the first crash of
 a container."""

@@ -40,7 +40,7 @@ def test_the_pods_that_are_meant_are_printed(muster: Any, options: tuple[str, ..
 
 @pytest.mark.parametrize(("options", "words"), [
     (("train", "--rank=2"), "Job train has no log of rank 2 yet; its state is Running"),
-    (("train", "--rank=3"), "Job train has 3 pods (ranks 0-2) and none of rank 3: choose another --rank"),
+    (("train", "--rank=3"), "Job train has 3 pods (ranks 0-2), but no pod of rank 3: choose another --rank"),
     (("train", "-c", "none"), "pod train-0 has no container none; it has main, side"),
     (("trian",), "there is no gang trian in namespace default; there is train"),
     (("gone",), "its logs are gone, and `muster history gone -n default` shows its events"),
@@ -55,7 +55,7 @@ def test_a_pod_is_chosen_by_its_rank(muster: Any, lists: dict[str, Any]) -> None
     del lists[PODS][0], lists[PODS][1]
     assert muster("logs", "train", "--rank=1").stdout.splitlines() == ["I am 1", "to the end"]
     told = muster("logs", "train", code=1).stderr
-    assert "Job train has 1 pod (rank 1) and none of rank 0: choose another --rank" in told
+    assert "Job train has 1 pod (rank 1), but no pod of rank 0: choose another --rank" in told
 
 
 def test_a_gang_without_pods_says_what_it_waits_for(muster: Any, lists: dict[str, Any]) -> None:
@@ -83,7 +83,7 @@ def test_few_are_followed_at_once(muster: Any, monkeypatch: pytest.MonkeyPatch) 
     """Each takes a connection; printing them one after another takes one."""
     monkeypatch.setattr(logs, "MOST_FOLLOWED", 1)
     told = muster("logs", "train", "--all", "-f", code=1).stderr
-    assert "Job train has 2 pods with a log, and 1 can be followed at once" in told
+    assert "Job train has 2 pods with a log, but at most 1 can be followed at once" in told
     assert muster("logs", "train", "--all").exit_code == 0
 
 
@@ -91,6 +91,6 @@ def test_who_may_not_list_pods_is_told_the_role(muster: Any, lists: dict[str, An
     """In the namespace."""
     del lists[PODS]
     assert (
-        "you may not list pods in namespace default: ask for the role muster-view there"
+        "you cannot list pods in namespace default: ask for the role muster-view there"
         in muster("logs", "train", code=1).stderr
     )

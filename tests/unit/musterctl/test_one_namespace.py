@@ -50,7 +50,7 @@ def test_explain_tells_the_gangs_own_words(muster: Any, lists: dict[str, list[An
     assert lines[:2] == ["Job mine/train", f"it waits: {WHY}"]
     assert "queue          team, place 21-30 in it" in lines
     assert "expected       to start at 2027-01-15T08:00:00Z" in lines
-    assert "you may not list nodes in the whole cluster" in result.stderr
+    assert "you cannot list nodes in the whole cluster" in result.stderr
     assert "ClusterRole muster-view-cluster" in result.stderr
     found = json.loads(muster("explain", "job", "train", NAMESPACE, "-o", "json").stdout)
     assert (found["whole"], found["reason"], found["queue"]["place"]) == (False, "NotEnoughResources", 21)
@@ -66,7 +66,7 @@ def test_explain_with_queues_tells_how_many_wait(muster: Any, lists: dict[str, l
 def test_who_may_not_even_see_his_namespace_is_told_what_to_ask_for(muster: Any, command: list[str]) -> None:
     """A role there, and by whom."""
     told = muster(*command, NAMESPACE, code=1).stderr
-    assert "you may not list the gangs of namespace mine" in told
+    assert "you cannot list the gangs of namespace mine" in told
     assert "muster-view or muster-edit in a RoleBinding" in told
 
 
@@ -107,7 +107,7 @@ def test_simulate_says_what_the_queue_says(muster: Any, lists: dict[str, list[An
 def test_simulate_of_changes_of_the_cluster_is_refused_in_words(muster: Any, lists: dict[str, list[Any]]) -> None:
     """Nothing can be said of them."""
     lists[GROUPS] = []
-    assert "users who may list the whole cluster" in muster("simulate", "--cordon", "n", NAMESPACE, code=2).stderr
+    assert "users who can list the whole cluster" in muster("simulate", "--cordon", "n", NAMESPACE, code=2).stderr
 
 
 def test_topo_has_the_nodes_of_ones_own_gangs(muster: Any, lists: dict[str, list[Any]]) -> None:
@@ -132,5 +132,5 @@ def test_queue_view_counts_gangs_that_may_not_be_listed(muster: Any, lists: dict
     """And says so of Events, which are in namespace default."""
     lists[QUEUES], lists[f"{QUEUES}/team"] = [ROOT, QUEUE], [QUEUE]
     told = muster("queue", "view", "team").stdout
-    assert "Gangs: 3 running, 2 inqueue, 0 pending (you may not list the gangs of all namespaces)" in told
-    assert "Events: you may not list those of namespace default" in told
+    assert "Gangs: 3 running, 2 inqueue, 0 pending (you cannot list the gangs of all namespaces)" in told
+    assert "Events: you cannot list the Events of namespace default" in told

@@ -92,9 +92,9 @@ def test_queues_of_a_file_are_tried(recording: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("text", "words"), [
     ("a: [", "it is not YAML: "),
-    ("", "there is no Queue in it"),
-    ("kind: Job", "it may contain only Queues, but contains Job"),
-    ("[1]", "it may contain only Queues, but contains list"),
+    ("", "the file contains no Queue"),
+    ("kind: Job", "the file must contain only Queues, but contains Job"),
+    ("[1]", "the file must contain only Queues, but contains list"),
     (QUEUE % "{weight: much}", "Queue team: Expected `int`, got `str` - at `$.spec.weight`"),
 ])  # fmt: skip
 def test_a_file_without_queues_is_refused(recording: Path, tmp_path: Path, text: str, words: str) -> None:

@@ -115,7 +115,7 @@ def test_a_page_of_another_version(page: Any, server: Server) -> None:
     server.answers["GET /api/history"] = ok({"gangs": 1})
     result = page("history -A")
     assert result.exit_code == 1
-    assert "is not the web page of a Muster of this version: Expected `array`, got `int`" in result.stderr
+    assert "is not a web page of this version of Muster: Expected `array`, got `int`" in result.stderr
 
 
 def test_an_explanation_of_the_page(page: Any, server: Server) -> None:

@@ -56,7 +56,7 @@ def test_a_name_selects_one_workload(asked: Any, server: Server) -> None:
         in result
     )
     server.answers = {f"GET {BATCH}/w": FORBIDDEN}
-    assert "there is no workload w in namespace default; you may not read jobs" in asked("hold", "w").stderr
+    assert "there is no workload w in namespace default; you cannot read jobs" in asked("hold", "w").stderr
     assert (
         "'pot' is not a kind that this command can change; it can change job.batch, " in asked("hold", "pot/w").stderr
     )
@@ -80,7 +80,7 @@ def test_labels_select_only_top_level_workloads(asked: Any, server: Server) -> N
     }
     result = asked("hold", "-l", "sweep=7")
     assert result.stdout.startswith("job.batch/a is held")
-    assert "These kinds are left out, because you may not list them: pods.\n" in result.stderr
+    assert "These kinds are omitted, because you cannot list them: pods.\n" in result.stderr
     assert server.bodies[0] == {"metadata": {"uid": "uid-a"}, "spec": {"suspend": True}}
     server.requests.clear()
     asked("move", "-l", "sweep=7", "--queue=q")

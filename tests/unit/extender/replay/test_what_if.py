@@ -158,4 +158,4 @@ def test_queues_of_a_file_take_the_place_of_the_recorded(capped: Path, tmp_path:
     assert "ns/b (queue team): 1m40s -> 0s" in result.output, result.output
     file.write_text("kind: Job\n")
     result = CliRunner().invoke(main, ["replay", str(capped), "--queues", str(file)])
-    assert "it may contain only Queues, but contains Job" in result.output
+    assert "the file must contain only Queues, but contains Job" in result.output

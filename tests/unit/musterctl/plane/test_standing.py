@@ -154,7 +154,7 @@ def test_each_part_has_its_command_line(tmp_path: Path, *, shared: bool, played:
 
 @pytest.mark.parametrize(("options", "words"), [
     (["--kubernetes=0.1"], "--kubernetes 0.1: supported versions are 1."),
-    (["--pool=a", "--pool=B"], "--pool B: lower-case letters, digits and '-', at most"),
+    (["--pool=a", "--pool=B"], "--pool B: use lower-case letters, digits and '-', at most"),
     (["--pool=b", "--shared-scheduler"], "--pool: cannot be combined with --shared-scheduler"),
     (["--no-scheduler"], "--no-scheduler requires --kubeconfig"),
     (["--kubeconfig={}", "--nodes=3", "--racks=1"], "--nodes, --racks: cannot be combined with --kubeconfig"),
