@@ -1,8 +1,8 @@
 """Caches that several controllers share, with their indexes, and the objects that this process wrote last.
 
-Recent writes are recorded, so that a pass right after a write does not use the state before the write. A complete pod
+Written objects are recorded, so that a pass right after a write does not use the state before the write. A complete pod
 takes about 10 KiB, and a cluster may have 50,000 of them. Cached pods therefore lack their environment variables,
-commands and affinity. Of a pod's volumes, the cache only contains the names of the Secret and the ConfigMap that
+commands and affinity. Of a pod's volumes, the cache contains only the names of the Secret and the ConfigMap that
 `controller.gangs.rendezvous` creates.
 """
 
@@ -47,19 +47,19 @@ JOB_INDEX: Final = "job"
 GROUP_INDEX: Final = "group"
 """Index of the pod store: `namespace/name` of the PodGroup that the controller creates for the pod."""
 NAMED_INDEX: Final = "named"
-"""Index of the pod store: `namespace/name` of the PodGroup that an unbound pod names, if it is not one that Muster
-creates."""
+"""Index of the pod store: `namespace/name` of the PodGroup that an unbound pod names and that Muster does not
+create."""
 ENDED_INDEX: Final = "ended"
-"""Index of the pod store: PodGroup and phase of a pod that has ended and was not deleted yet."""
+"""Index of the pod store: PodGroup and phase of a pod that has ended and is not deleted yet."""
 NATIVE_INDEX: Final = "native gang"
 """Index of the pod store: `namespace/name` of the PodGroup that a pod of a Job would have without the Job's native
 PodGroup."""
 CRON_INDEX: Final = "cron-job"
-"""Index of the store of Jobs: `namespace/name` of the CronJob that controls them."""
+"""Index of the store of Jobs: `namespace/name` of the CronJob that controls the Job."""
 TEMPLATE_INDEX: Final = "job-template"
 """Index of the store of Jobs: `namespace/name` of the JobTemplate from which a JobFlow has created the Job."""
 QUEUE_INDEX: Final = "queue"
-"""Index of the stores of PodGroups, Volcano's and native ones: the queue's name."""
+"""Index of the store of PodGroups and of the store of native PodGroups: the name of the queue."""
 
 
 class SharedCaches:
@@ -84,17 +84,17 @@ class SharedCaches:
 
 
 def packed(client: Client, resource: Resource[T], indexes: Mapping[str, Indexer[T]] | None = None) -> Reflector[T]:
-    """Return a cache for objects with pod templates; it stores them as text and limits their total size."""
+    """Return a cache for objects with pod templates, which are stored as text and within a memory limit."""
     return limited(client, resource, store=ObjectStore(indexes, packed=resource.type))
 
 
 def limited(client: Client, resource: Resource[T], **more: Any) -> Reflector[T]:
-    """Return a cache for objects that tenants create, with a limit of their memory in each namespace."""
+    """Return a cache for objects that tenants create, with a memory limit for the objects of each namespace."""
     return Reflector(client, resource, budget=MemoryLimit(resource), **more)
 
 
 def placements_of(client: Client) -> Reflector[Placement]:
-    """Return a cache for placements, which only shows whether a gang has its nodes; the nodes are omitted."""
+    """Return a cache that shows which gangs have a placement; the nodes in the placements are omitted."""
 
     def without_nodes(one: Placement) -> Placement:
         spec = PlacementSpec(pod_group_uid=one.spec.pod_group_uid, epoch=one.spec.epoch)
@@ -168,9 +168,9 @@ _LATEST_S = 600.0
 
 
 class OwnWrites(Generic[T]):
-    """Recently written objects of one kind, by key, until a cache contains them. Thread-safe.
+    """Recently written objects of one kind, by key; each object is kept until a cache contains it. Thread-safe.
 
-    New objects are kept for at most `kept_s`.
+    A new object counts as existing for at most `kept_s` while no cache contains it.
     """
 
     def __init__(self, monotonic_s: Callable[[], float], kept_s: float = 0.0) -> None:
@@ -190,7 +190,7 @@ class OwnWrites(Generic[T]):
                     del self._written[old]
 
     def newest(self, key: str, cached: T | None) -> T | None:
-        """Return the newer of the cached object and the last written one."""
+        """Return the newer version of an object: the cached version, or the version that was written last."""
         with self._lock:
             until_s, written = self._written.get(key, (0.0, None))
             if written is None:
@@ -251,7 +251,7 @@ def _kept(container: Container) -> Container:
 
 
 def _kept_volumes(spec: PodSpec) -> list[dict[str, Any]]:
-    """Return the names of the Secret and the ConfigMap of MPI, if the pod mounts them."""
+    """Return the volumes of the pod's MPI Secret and ConfigMap, reduced to the names of these objects."""
     kept_fields = ((SSH_VOLUME, "secret", "secretName"), (HOSTFILE_VOLUME, "configMap", "name"))
     return [
         {"name": name, source: {field: volume[source].get(field)}}
@@ -262,7 +262,7 @@ def _kept_volumes(spec: PodSpec) -> list[dict[str, Any]]:
 
 
 def _shared(value: V, kind: type[V]) -> V:
-    """Return an equal value that several cached objects share, and that must not be changed.
+    """Return an equal value that other cached objects share; a shared value must not be changed.
 
     Unusually large values are not shared.
     """

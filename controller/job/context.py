@@ -1,4 +1,4 @@
-"""The context of a pass over a Job: caches, clients and clocks, and the snapshot of the Job's pods."""
+"""The context of passes over Jobs: caches, clients and clocks, and a snapshot of the Job's pods for each pass."""
 
 from collections.abc import Callable
 from functools import cached_property
@@ -22,12 +22,12 @@ from muster.volcano.tasks import reference
 
 
 class Context:
-    """The caches, the executor of pod calls, and the clock of a pass over a Job.
+    """The caches, clients and clocks that all passes over Jobs share.
 
-    `job` returns the current Job of a key, or None. `requeue_after` requests another pass after a delay in seconds.
-    `others_wait` is true while Jobs of other namespaces wait for a pass. `needed` is true while the creator of a Job
-    has not recorded that the Job has ended. `joins_native` is true if the pods of a gang must name its published native
-    PodGroup. `limited` is true if the queue or one of its ancestors has a capability.
+    `job` returns the current Job with a key, or None. `requeue_after` requests another pass after a delay in seconds.
+    `others_wait` returns True while Jobs of other namespaces wait for a pass. `needed` returns True while the creator
+    of a Job has not recorded that the Job has ended. `joins_native` returns True if the pods of a gang must name the
+    gang's native PodGroup. `limited` returns True if a queue or one of its ancestors has a capability.
     """
 
     def __init__(
@@ -55,12 +55,12 @@ class Context:
         self.writer = JobStatusWriter(jobs.patched, queue.add_after, kit.monotonic_s)
 
     def pods(self, job: Job) -> list[Pod]:
-        """Return the Job's current pods, with placeholders for succeeded members whose pods are gone."""
+        """Return the Job's current pods, with a placeholder for each succeeded member whose pod is gone."""
         own = reference(job)
         return with_done(job, self.expectations.pods(own, self._pods.by_index(JOB_INDEX, own.entry)))
 
     def forget(self, job: Job) -> None:
-        """Forget a deleted Job."""
+        """Drop all data about a deleted Job."""
         self.groups.forget(job)
         self.objects.forget(job)
         self.writer.forget(job)
@@ -76,11 +76,11 @@ class JobSnapshot:
         self._job = job
         self.pods = context.pods(job)
         self.targets: dict[JobEvent, RestartTarget] = {}
-        """Further restart targets of a Job, by the request that caused them; the status does not contain them yet."""
+        """Maps a request to the restart target that it has caused and that the Job's status does not contain yet."""
 
     @cached_property
     def by_name(self) -> dict[str, Pod]:
-        """The pods by name, because events and timers refer to names."""
+        """The Job's pods, keyed by name, because events and timers refer to names."""
         return {pod.metadata.name: pod for pod in self.pods}
 
     def is_done(self, name: str) -> bool:
@@ -89,5 +89,5 @@ class JobSnapshot:
 
     @cached_property
     def group(self) -> PodGroup | None:
-        """The PodGroup of the Job, which is read when it is first needed, and then kept."""
+        """The PodGroup of the Job; None if it does not exist. The PodGroup is looked up once in a pass."""
         return self._context.groups.find(self._job)

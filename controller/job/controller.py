@@ -1,4 +1,4 @@
-"""The controller of Volcano Jobs: changes to a Job's objects trigger its events and reconciliations."""
+"""The controller of Volcano Jobs: changes of a Job's objects cause events of the Job, and passes over the Job."""
 
 from collections.abc import Callable
 
@@ -18,7 +18,7 @@ from muster.volcano.pods import usable
 from muster.volcano.tasks import job_of, job_of_pod
 
 GATHER_S = 0.1
-"""Delay of the pass after a pod event, so that one pass handles the events of all pods of the Job.
+"""Delay between a pod event and the pass, in seconds, so that one pass handles the events of all pods of the Job.
 
 The delay also applies after changes that this controller has usually made itself, such as a new phase or PodGroup.
 """
@@ -27,8 +27,8 @@ The delay also applies after changes that this controller has usually made itsel
 class Jobs(KindController[Job]):
     """The controller of Volcano Jobs.
 
-    `at_once` limits the concurrent calls for pods, and `gather_s` delays passes after pod events. The docstring of
-    `Context` explains `needed` and `joins_native`.
+    `at_once` limits the concurrent calls that create and delete pods, and `gather_s` delays passes after pod events.
+    The docstring of `Context` explains `needed` and `joins_native`.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Jobs(KindController[Job]):
         self._reconciler.process(key)
 
     def close(self) -> None:
-        """Stop the threads that make calls about pods."""
+        """Stop the threads that create and delete pods."""
         self._context.effects.close()
 
     def _seen(self, old: Job | None, new: Job | None) -> None:
@@ -110,7 +110,7 @@ class Jobs(KindController[Job]):
             self.worker.queue.add_after(job.key, 0.0 if old and new else self._gather_s)
 
     def _placement_seen(self, old: Placement | None, new: Placement | None) -> None:
-        """Queue a Job whose gang has its nodes: its pods need not wait for the write of the PodGroup's phase."""
+        """Queue a Job whose gang has received its nodes, without waiting for the write of the PodGroup's phase."""
         if new is None or new.status.phase != "Planned" or (old and old.spec == new.spec):
             return
         group = self._groups.get(new.metadata.key)

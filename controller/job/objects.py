@@ -1,7 +1,7 @@
-"""Objects of a Job other than pods: its PodGroup, objects of plugins, and claims.
+"""Objects of a Job other than its pods: the PodGroup, objects of plugins, and PersistentVolumeClaims.
 
-Objects of plugins exist while the Job runs, and claims exist as long as the Job, so that pods find the same names and
-keys after a restart. The PodGroup is deleted with the pods when the Job is killed.
+Objects of plugins exist while the Job runs, so that pods find the same names and keys after a restart. Claims exist as
+long as the Job. When all pods of the Job are deleted, the PodGroup is deleted, too.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,7 +34,7 @@ from muster.volcano.tasks import job_of, owner_of, reference
 class ObjectError(Exception):
     """Error for a required object that cannot be created now.
 
-    `reason` is the reason of the event: PVCError or PluginError.
+    `reason` is the reason of the resulting Event: PVCError or PluginError.
     """
 
     def __init__(self, reason: str, message: str) -> None:
@@ -43,14 +43,17 @@ class ObjectError(Exception):
 
 
 class JobObjects:
-    """Manager of the objects of a Job other than pods, such as Services and ConfigMaps."""
+    """Manager of the objects of a Job other than its pods and PodGroup, such as Services and ConfigMaps."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
         self._synced_generation: dict[str, int] = {}  # by UID: the generation of the Job that the objects match
 
     def ensure(self, job: Job, plugins: Sequence[JobPlugin]) -> None:
-        """Create or update the objects. Raise ObjectError for a temporary failure, PluginError for a permanent one."""
+        """Create or update the claims and the objects of plugins.
+
+        Raise ObjectError for a temporary failure, PluginError for a permanent failure.
+        """
         if self._synced_generation.get(job.metadata.uid) == job.metadata.generation:
             return
         for claim in claims(job):
@@ -61,7 +64,7 @@ class JobObjects:
         self._synced_generation[job.metadata.uid] = job.metadata.generation
 
     def delete(self, job: Job, plugins: Sequence[JobPlugin]) -> None:
-        """Delete the objects of the Job."""
+        """Delete the objects of the Job's plugins."""
         self.forget(job)
         for plugin in plugins:
             for owned in plugin.objects(job):
@@ -71,7 +74,7 @@ class JobObjects:
                     delete(self._client, owned.resource, found.metadata)
 
     def forget(self, job: Job) -> None:
-        """Make the next pass check the Job's objects again, if the Job continues."""
+        """Drop the record that the Job's objects are up to date, so that the next pass checks these objects again."""
         self._synced_generation.pop(job.metadata.uid, None)
 
     def _ensure(self, job: Job, owned: Owned, reason: str, *, change: bool) -> None:
@@ -87,7 +90,7 @@ class JobObjects:
             raise ObjectError(reason, f"{why}; delete it, or give the Job another name")
 
     def _made(self, job: Job, owned: Owned, *, change: bool) -> Object | None:
-        """Create or update the object; return another owner's object if it has the same name."""
+        """Create or update the object; if an object of another owner has the name, return that object."""
         resource = owned.resource
         name, namespace = owned.manifest["metadata"]["name"], job.metadata.namespace
         of_job = {"namespace": namespace, "ownerReferences": [to_builtins(owner_of(job))]}
@@ -111,7 +114,7 @@ class JobObjects:
 
 
 class Groups:
-    """Creates, updates, deletes and finds the PodGroups of Jobs, even if the cache is stale."""
+    """Manager of the PodGroups of Jobs, which also works while the cache is stale."""
 
     def __init__(
         self,
@@ -127,7 +130,8 @@ class Groups:
         self._priorities = priorities
         self._expectations = expectations
         self._fits: dict[str, tuple[str, int, frozenset[str]]] = {}
-        """Maps the key of a PodGroup to its UID, and the Job's generation and later tasks for which it was created.
+        """Maps the key of an up-to-date PodGroup to its UID, to the Job's generation, and to the tasks that start
+        later.
         """
 
     def find(self, job: Job) -> PodGroup | None:
@@ -137,7 +141,7 @@ class Groups:
         return self._expectations.group(key, cached if cached and _is_of(cached, job) else None)
 
     def ensure(self, job: Job, pods: Sequence[Pod]) -> PodGroup:
-        """Create or update the Job's PodGroup; return it. The PodGroup's minimum also depends on the Job's pods."""
+        """Create or update the Job's PodGroup, and return the PodGroup. Its minimum also depends on the Job's pods."""
         found = self.find(job)
         later = not_counted_yet(job, pods, found)
         if found and self._fits.get(group_key(job)) == (found.metadata.uid, job.metadata.generation, later):
@@ -148,7 +152,7 @@ class Groups:
         return group
 
     def delete(self, job: Job) -> None:
-        """Delete the Job's PodGroup, because pods that are created after a kill form a new gang."""
+        """Delete the Job's PodGroup; pods that are created later form a new gang."""
         found = self.find(job)
         self._fits.pop(group_key(job), None)
         if found is None:
@@ -157,20 +161,20 @@ class Groups:
         self._expectations.deleted(found.metadata.uid)
 
     def keeps_nodes(self, job: Job) -> bool:
-        """Return True if the planner holds nodes for evicted members, so the new pods belong to the same gang."""
+        """Return True if the planner holds nodes for evicted members of the gang: new pods must then join this gang."""
         group = self.find(job)
         return group is not None and keeps_nodes(self.placement(group), group.metadata)
 
     def admitted(self, group: PodGroup) -> bool:
-        """Return True if the gang's pods may be created: by the PodGroup's phase, or because the gang has its nodes.
+        """Return True if the gang's pods may be created, because the gang is admitted or has received its nodes.
 
-        The extender writes the phase after the placement, which is read here in order to create the pods earlier.
+        The extender writes the phase after the placement; the placement is read so that pods can be created earlier.
         """
         known = self._placements.get(group.metadata.key)
         return group.status.phase not in {"", "Pending"} or usable(known, group.metadata.uid)
 
     def placement(self, group: PodGroup) -> Placement | None:
-        """Return the gang's placement, from its PodGroup or the API server, if new pods can be pinned to its nodes."""
+        """Return the gang's placement if new pods can be pinned to its nodes; otherwise None."""
         note = noted(group)
         if usable(note, group.metadata.uid):
             return note

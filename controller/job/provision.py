@@ -25,7 +25,10 @@ PODS_AT_ONCE = 64
 
 
 class Prepared(NamedTuple):
-    """Result of the preparation for a Job's pods: its plugins and PodGroup. After a failure, no pod is created."""
+    """The plugins and the PodGroup of a Job whose pods are about to be created.
+
+    If `failures` is not empty, no pod is created.
+    """
 
     plugins: Sequence[JobPlugin]
     group: PodGroup | None
@@ -35,16 +38,16 @@ class Prepared(NamedTuple):
 
 
 class Provisioner:
-    """Creator of a Job's pods and of the objects that they need.
+    """Creator of a Job's pods and of the objects that these pods need.
 
-    Every failure is returned, and reported as an event of the Job.
+    Every failure is returned, and recorded in an Event of the Job.
     """
 
     def __init__(self, context: Context) -> None:
         self._context = context
 
     def prepare(self, job: Job, pods: Sequence[Pod]) -> Prepared:
-        """Create or update claims, objects of plugins, and the PodGroup; `pods` are the pods of the Job."""
+        """Create or update the Job's claims, objects of plugins, and PodGroup; `pods` are the Job's existing pods."""
         plugins: Sequence[JobPlugin] = ()
         try:
             plugins = plugins_for(job.spec.plugins)
@@ -66,9 +69,10 @@ class Provisioner:
     def create(
         self, job: Job, group: PodGroup, pods: Sequence[Pod], slots: Sequence[PodSlot], plugins: Sequence[JobPlugin]
     ) -> list[Failure]:
-        """Create the missing pods: pinned if the gang's placement has a node for them, otherwise gated.
+        """Create the pods of the given slots: pinned if the gang's placement has a node for the slot, otherwise gated.
 
-        In a queue with a capability, members above the minimum are created in steps. `pods` are the existing pods.
+        In a queue with a capability, members above the minimum are created in steps. `pods` are the existing pods of
+        the Job.
         """
         if not slots:
             return []
@@ -92,7 +96,7 @@ class Provisioner:
     def _batches(
         self, job: Job, slots: Sequence[PodSlot], plugins: Sequence[JobPlugin], placement: Placement | None, native: str
     ) -> Iterator[list[Manifest]]:
-        """Yield the manifests in batches; stop early if Jobs of other namespaces wait."""
+        """Yield the manifests of pods in batches; stop early if Jobs of other namespaces wait for a pass."""
         key = job.metadata.key
         for start in range(0, len(slots), PODS_AT_ONCE):
             if start and self._context.others_wait(key):
