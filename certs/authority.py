@@ -13,8 +13,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 BACKDATE = timedelta(days=2)
-"""Time by which a certificate is valid before its creation, so that clients whose clock is up to a day behind accept
-it.
+"""Time for which a certificate is already valid before its creation, so that clients whose clock is up to a day behind
+accept it.
 """
 _CA_LIFETIME = timedelta(days=3650)
 _LIFETIME = timedelta(days=365)
@@ -69,7 +69,7 @@ class Authority:
         return cls(CertificatePair((folder / "ca.crt").read_bytes(), (folder / "ca.key").read_bytes()))
 
     def save(self, folder: Path) -> None:
-        """Write the files `ca.crt` and `ca.key` (readable only by its owner) into a directory."""
+        """Write the files `ca.crt` and `ca.key` (which only the owner can read) into a directory."""
         self.pair.save(folder, "ca")
 
     def issue(

@@ -24,7 +24,7 @@ _SHOWN_CHARS = 12
 
 
 class UnreadableError(ValueError):
-    """Error for an unreadable certificate or key; the message contains the name of it, and never the content."""
+    """Error for an unreadable certificate or key; the message contains its name, never its content."""
 
 
 @dataclass(frozen=True, repr=False)

@@ -73,7 +73,7 @@ class NewAuthority:
 
 @dataclass(frozen=True)
 class Issue:
-    """Step in which the current authority or the next one issues certificates; the next one then becomes current."""
+    """Step in which the current or the next authority issues certificates; the next authority then becomes current."""
 
     why: str
     wanted: tuple[WantedCertificate, ...]

@@ -25,7 +25,7 @@ KNOWN: Final = Gauge(
     "muster_queue_budget_known", "1 while the usage for a queue's budget is known and up to date, else 0", ["queue"]
 )
 NEAR: Final = 0.8
-"""Fraction of a budget from whose use on a warning Event is sent."""
+"""Used fraction of a budget at which a warning Event is sent."""
 EVERY_S: Final = 5.0
 _UNKNOWN_AFTER_S: Final = 60.0
 """Time in seconds after the extender's start before a warning Event reports that the usage is unknown."""
@@ -61,7 +61,7 @@ class BudgetReporter:
         """Return the published usage of queues; None if the history recorder, which writes the usage, seems to be down.
 
         The recorder seems to be down if the published usage has lacked a known change for too long. The age of the last
-        write does not show this, because the recorder writes only after changes.
+        write does not show if the recorder is down, because the recorder writes only after changes.
         """
         if self._changed is not None:  # because the clock may have been set back
             self._changed = min(self._changed, self._wall_s())

@@ -177,7 +177,7 @@ _KEEP: dict[Resource[Any], Callable[[Any], Any]] = {
     core.PODS: name_only,
     **{kind: partial(_identity, kind.type) for kind in (JOBS, RESOURCE_CLAIMS, CLAIM_TEMPLATES)},
 }
-"""Maps a kind to the function that removes the fields of its objects that the state copies."""
+"""Maps a kind to the function that removes, from an object of this kind, the fields that the state copies."""
 
 
 class LiveCluster(Live):

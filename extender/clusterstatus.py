@@ -90,7 +90,7 @@ class QueueStatusWriter(Writer):
 
 
 def largest_planned_at(snapshot: Snapshot) -> frozenset[str]:
-    """Return the queues whose status lists the largest node: `root`, or the root queues of a named node pool."""
+    """Return the queues whose status has a node's largest amounts: `root`, or the root queues of a named node pool."""
     if snapshot.pool == DEFAULT_POOL:
         return frozenset({ROOT_QUEUE})
     queues = snapshot.queues
@@ -127,7 +127,7 @@ def queue_difference(
 def largest_difference(root: scheduling.Queue, snapshot: Snapshot) -> dict[str, object]:
     """Return the merge patch with the largest amount of each resource on a node.
 
-    From these amounts, admission finds pods that fit on no node. The patch is empty without nodes or with too many
+    From these amounts, admission finds pods that fit on no node. The patch is empty if there are no nodes or too many
     resources. Claimed devices are not included.
     """
     most = snapshot.allocatable.max(axis=1, initial=0)

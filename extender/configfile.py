@@ -1,9 +1,9 @@
 """Watcher of the scheduler configuration's file.
 
-The text is read and compared every second. A change of a mounted ConfigMap replaces a symbolic link above the file, so
-the file's size and time may stay the same. A valid configuration takes effect with the next cycle. An invalid
-configuration has no effect: the previous configuration stays in use. The log, a metric and an Event report the errors
-of an invalid configuration once.
+The file's text is read every second and compared with the last text. A change of a mounted ConfigMap replaces a
+symbolic link above the file, so the file's size and time may stay the same. A valid configuration takes effect with the
+next cycle. An invalid configuration has no effect: the previous configuration stays in use. The log, a metric and an
+Event report the errors of an invalid configuration once.
 """
 
 import threading
@@ -68,7 +68,7 @@ class ConfigFile:
             self._thread.join(timeout=10)
 
     def read_again(self) -> None:
-        """Read the file; if the text has changed, use it or reject it."""
+        """Read the file; if the text has changed, use or reject the new text."""
         seen = self._read_file()
         if seen == self._seen:
             return

@@ -42,7 +42,7 @@ SUSPECT = Gauge("muster_suspect_nodes", "Nodes that get no new pods because a co
 FAILED_CYCLES = Counter("muster_cycles_failed_total", "Planning cycles that ended with an exception")
 
 DEBOUNCE_S = 0.005
-"""Delay in seconds between the first change and the cycle, because the pods of a gang are created one after another."""
+"""Delay in seconds between the first change and the cycle; the pods of a gang are created one after another."""
 REST = 10.0
 """Length of the planner's pause after a cycle, as a multiple of the cycle's CPU time.
 
@@ -70,7 +70,7 @@ class Pauses:
     A change ends the pause if its namespace has used less CPU time than `BURST_S`. So a namespace with many changes
     does not delay the gangs of other namespaces. One half of a cycle's CPU time is charged to the namespaces whose
     objects have changed, in proportion to their changes. The other half is charged to the namespaces of the waiting
-    gangs, because each of them makes cycles longer. All charges together fall by 1/(1 + `REST`) of the time that
+    gangs, because each waiting gang makes cycles longer. All charges together fall by 1/(1 + `REST`) of the time that
     passes.
     """
 
@@ -146,7 +146,7 @@ class Planner:
         self._wall_s = wall_s
         self._monotonic_s = monotonic_s
         self._reported_exclusions: set[tuple[str, str, str]] = set()
-        """Kind, name and reason of each excluded object already logged."""
+        """Kind, name and reason of each excluded object that has already been logged."""
         self._queue_metrics = QueueMetrics()
         self._was_active = False
         self._pauses = Pauses()

@@ -45,7 +45,7 @@ class GangEvents:
         self._monotonic_s = monotonic_s
         self._lock = threading.Lock()
         self._last: LRUCache[tuple[str, str], _News] = LRUCache(_REMEMBERED)
-        """Maps the UIDs of a workload and its gang to the last Event of the two."""
+        """Maps the UIDs of a workload and its gang to the last Event about this gang on this workload."""
         self._sent: LRUCache[str, deque[float]] = LRUCache(_REMEMBERED)
         """Maps the UID of a workload to the times of its latest Events."""
 

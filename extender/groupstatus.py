@@ -198,7 +198,7 @@ class PodGroupStatusWriter(Writer):
 def _why(
     known: _Memory, gang: GangView, why: decisions.Unschedulable | None, now: float
 ) -> decisions.Unschedulable | None:
-    """Return the decision why the gang waits; shortly after an eviction, it is the eviction, unless there is news.
+    """Return the decision why the gang waits; for a while after an eviction, the eviction counts as the reason.
 
     Repeated evictions of pods that have not ended yet do not count as separate evictions.
     """

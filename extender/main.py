@@ -150,7 +150,7 @@ class Extender:
         self._status = StatusServer(settings.status_port, health, host=options.status_host, debug=debug)
 
     def start(self) -> None:
-        """Start all threads and watches of the process. Call this method on the loop."""
+        """Start all threads and watches of the process. Call this method on the event loop."""
         self._lag.follow()
         self._status.start()
         self._follower.start()
@@ -166,7 +166,7 @@ class Extender:
     def let_go(self) -> None:
         """Answer all held bind calls with an error, so that kube-scheduler sends the calls again to the next leader.
 
-        Call this method on the loop.
+        Call this method on the event loop.
         """
         self._barrier.cancel_all()
         if self._settling is not None:
@@ -186,7 +186,7 @@ class Extender:
             self._recording.stop()
 
     def pages(self) -> Mapping[str, Callable[[], object]]:
-        """Return the plugins' HTTP pages by name."""
+        """Return a mapping from names to the plugins' HTTP pages."""
         return self._planner.pages
 
     def _sizes(self) -> dict[str, int]:

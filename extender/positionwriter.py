@@ -2,7 +2,7 @@
 
 A gang's position changes whenever other gangs arrive or leave. Therefore positions are written separately: at most once
 a minute per gang, and only for some gangs at a time. A gang gets a position only once a condition explains its wait,
-because most gangs start without waiting. The write that ends the wait removes the position.
+because most gangs start without waiting. The write of the status that ends a gang's wait removes the gang's position.
 """
 
 from functools import partial

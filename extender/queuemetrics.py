@@ -86,7 +86,7 @@ class QueueMetrics:
 
 
 def _spares(session: Session) -> tuple[Counter[str], Counter[str]]:
-    """Return two mappings from a queue: to its number of spare slots, and to the number of these that are lent."""
+    """Return two counters by queue: all spare slots of the queue's gangs, and only the lent spare slots."""
     kept, lent = Counter[str](), Counter[str]()
     for gang in session.snapshot.gangs:
         for run, _ in spare_runs_of(gang):

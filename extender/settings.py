@@ -44,8 +44,8 @@ class ExtenderSettings(Settings, frozen=True, kw_only=True):
     nodes whose label `muster.dev/node-pool` has this value, and of the gangs in the pool's queues. The empty name
     stands for the default pool, which consists of the nodes without this label."""
     lease_name: str = ""
-    """Lease of the kube-scheduler next to the extender. Only the extender next to the Lease's holder acts. If the field
-    is empty, the Lease is named `muster-scheduler`, or `muster-scheduler-NAME` for the node pool NAME.
+    """Lease of the kube-scheduler in the extender's pod. Only the extender in the pod of the Lease's holder acts. If
+    the field is empty, the Lease is named `muster-scheduler`, or `muster-scheduler-NAME` for the node pool NAME.
     """
     lease_namespace: str = names.SYSTEM_NAMESPACE
     """Namespace of the Lease."""
@@ -79,7 +79,7 @@ class ExtenderSettings(Settings, frozen=True, kw_only=True):
     """Additional taint keys that make a node suspect; such a taint counts with any effect, and even for pods that
     tolerate it. A leading minus removes a built-in key."""
     node_fault_grace_s: Seconds = field(name="nodeFaultGrace", default=DEFAULTS.node_fault_grace_s)
-    """Seconds that a node may be not ready before the gangs on the node are repaired, because nodes often recover. The
+    """Seconds for which a node may stay not ready before the gangs on the node are repaired; nodes often recover. The
     annotation `muster.dev/node-fault-grace` of a gang overrides this time."""
     fault_stop: Part = DEFAULTS.fault_stop
     """Fraction of all nodes. While at least this fraction of the nodes, and more than two nodes, are suspect or not

@@ -54,7 +54,9 @@ class UsageFeed:
         self._monotonic_s = monotonic_s
         self._began_s = monotonic_s()
         self.current: PublishedUsage | None = None
-        """The last valid content of the ConfigMap; None before the first one, or after the ConfigMap's deletion."""
+        """The last valid content of the ConfigMap; None before the first valid content, or after the ConfigMap's
+        deletion.
+        """
         self._failed = ""
         """The error in the ConfigMap's last content, which has been logged; empty if there was none."""
         self._reflector: Reflector[_ConfigMap] = Reflector(

@@ -1,7 +1,7 @@
 """Evictions that are announced or in progress, shown as reasons in the rows of the affected gangs.
 
-The row of a gang that will be evicted shows the time, and the gang that gets the nodes. The row of the gang that gets
-the nodes lists the evictions for which it waits. All functions are pure.
+The row of a gang that will be evicted shows the time of the eviction, and the gang that gets the nodes. The row of the
+gang that gets the nodes lists the evictions for which it waits. All functions are pure.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -146,7 +146,7 @@ def owners(pods: Iterable[Pod]) -> set[str]:
 
 
 def means_muster(job: IndexedJob) -> bool:
-    """Return True if a label or annotation of the Job or its pods requests something from Muster, and none opts out."""
+    """Return True if a label or annotation of the Job or its pods requests a feature of Muster, and none opts out."""
     template = _template(job)
     if "false" in {each.labels.get(names.MANAGED) for each in (job.metadata, template)}:
         return False

@@ -40,7 +40,7 @@ class GangRow(Struct, frozen=True, rename="camel", kw_only=True):
     workload has only one gang.
     """
     gang: str = ""
-    """Name of the gang's PodGroup; empty without a PodGroup."""
+    """Name of the gang's PodGroup; empty if there is no PodGroup."""
     queue: str
     state: State
     running: int = 0
@@ -67,7 +67,7 @@ class GangRow(Struct, frozen=True, rename="camel", kw_only=True):
     only with --start.
     """
     latest_start: str = ""
-    """End of the interval that begins at `earliest_start`; empty for an unknown end."""
+    """End of the interval that begins at `earliest_start`; empty if the end is unknown."""
     start_known_by: str = ""
     """Source of the interval of the start: a reservation, declared run times, or past run times."""
     nodes: list[str] = []

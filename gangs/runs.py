@@ -18,7 +18,9 @@ OUT_OF = 10
 times.
 """
 LEAST = OUT_OF - 1
-"""Minimum number of past runs for an interval. Fewer past runs have no run times that bound an interval of 80 %."""
+"""Minimum number of past runs for an interval. With fewer runs, no two run times bound an interval that contains 80 %
+of run times.
+"""
 LATEST = 200
 """Maximum number of recent runs per queue, because usage patterns change."""
 _ENDS = ("Completed", "Failed")

@@ -21,8 +21,8 @@ MOST: Final = 1000
 Time = Annotated[float, msgspec.Meta(ge=0, le=1e11)]
 """Time in a query, in seconds since the epoch (up to the year 5138)."""
 SILENT_AFTER_S: Final = 60.0
-"""Time in seconds since its last pass after which the recorder counts as down. This time is six write intervals, which
-is longer than a restart takes.
+"""The recorder counts as down if its last pass is more than this number of seconds ago. This time is six write
+intervals, which is longer than a restart takes.
 """
 NO_GANGS: Final = "later events of gangs are missing; the recorder reads them at its start, as far as they still exist"
 NO_USAGE: Final = "later requests and usage of gangs are not included yet"

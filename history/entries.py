@@ -67,7 +67,7 @@ class Entries:
         self.begun: Counter[str] = Counter()
         """Maps a run to the number of its running or succeeded members."""
         self.failed: Counter[str] = Counter()
-        """Maps a run to the number of its members that have failed after they had run."""
+        """Maps a run to the number of its members that ran and then failed."""
         self.unended: Counter[str] = Counter()
         """Maps a run to the number of its members that have not ended."""
         self.bound: Counter[str] = Counter()
@@ -75,7 +75,7 @@ class Entries:
         self.shapes: dict[str, dict[str, Vector]] = {}
         """Maps a run and a pod set to the resources of the pod set's most recently observed member."""
         self.spares: dict[str, str] = {}
-        """Maps a run to the key of the holding that represents the run's spare slots."""
+        """Maps a run to the key of the row that represents the run's spare slots."""
         self.why: dict[str, str] = {}
         """Maps the UID of a pod that is about to be evicted to the reason as text."""
         self.hourly = HourlyLimit()
@@ -152,7 +152,7 @@ class Entries:
             self.spares[holding.run] = holding.pod
 
     def ended(self, holding: Holding) -> None:
-        """Record that a member has left its node, so its holding ends."""
+        """Record that a member has left its node."""
         self.changed(holding)
         del self.holdings[holding.pod]
         if not holding.node:

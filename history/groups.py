@@ -59,7 +59,7 @@ def queue_of(group: PodGroup) -> str:
 
 
 def asks(group: PodGroup) -> str:
-    """Return a text about a new PodGroup's PriorityClass and minimum, which follows the name of its queue."""
+    """Return a text about a new PodGroup's PriorityClass and minimum, shown after the name of the queue."""
     name, least = clean(group.spec.priority_class_name, NAME_CHARS), group.spec.min_member
     together = f"; {least} members start together" if least > 1 else ""
     return f" with class {name}{together}" if name else together
@@ -154,7 +154,7 @@ def _planned(placement: Placement, nodes: Sequence[str]) -> str:
 
 
 def of_job(job: RecordedJob, moment: ObservationTime, failure: str) -> Iterator[NewGangEvent]:
-    """Yield the events in a Volcano Job's status: its last restart, its suspension and its end, each with a key.
+    """Yield the events in a Volcano Job's status: the last restart, the suspension and the end, each with a key.
 
     `failure` is a text about the first failure of a member.
     """

@@ -53,7 +53,7 @@ def pod(entries: Entries, new: RecordedPod, moment: ObservationTime) -> None:
 def _charge_more(entries: Entries, holding: Holding, pod: RecordedPod) -> None:
     """Raise the amounts charged for a pod that has not started, if its node now offers more resources.
 
-    A new node may register its GPUs only after pods were bound to it.
+    A new node may register its GPUs only after pods have been bound to the node.
     """
     offered = entries.offers(holding.node)
     if offered is None or holding.ran_from is not None:
@@ -160,7 +160,7 @@ def _bound(entries: Entries, pod: RecordedPod, run: GangRun, moment: Observation
 
 
 def _close(entries: Entries, holding: Holding, end: Ended) -> None:
-    """End a holding. If its run has no PodGroup, and this was its last holding, also end the run."""
+    """End a holding. If the member's run has no PodGroup and no other member with a node, also end the run."""
     holding.ended = max(end.at, holding.bound)
     holding.reason = end.reason
     holding.within += end.within

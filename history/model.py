@@ -245,8 +245,8 @@ class Holding(Charge, kw_only=True):
     saved: int | None = None
     """Time of the gang's last checkpoint before the member's end."""
     within: int = 0
-    """Uncertainty of the time of the end, in milliseconds; the time of an end that was not observed live is known only
-    to the second.
+    """Uncertainty of the time of the end, in milliseconds. If the end was not observed live, its time is known only to
+    the second.
     """
 
 
@@ -292,7 +292,7 @@ class Scope(msgspec.Struct, frozen=True):
 
     namespaces: frozenset[str] | None = None
     born: frozenset[tuple[str, int]] = frozenset()
-    """The namespaces with their creation times (ms); earlier data of the same namespace names belongs to other tenants.
+    """The namespaces with their creation times (ms); data from before a namespace's creation belongs to another tenant.
     """
 
     @classmethod

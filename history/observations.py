@@ -32,8 +32,8 @@ KINDS: Final[tuple[Resource[Any], ...]] = (RECORDED_JOBS, POD_GROUPS, PLACEMENTS
 
 
 WAIT_S: Final = 10.0
-"""Maximum time in seconds to wait for the list of nodes. The recorder also works without this list, which only limits
-the charged amounts, because the role in earlier charts does not allow to list nodes.
+"""Maximum time in seconds to wait for the list of nodes. The recorder also works without this list, because the role in
+earlier charts does not allow listing nodes. The list only limits the charged amounts.
 """
 
 
@@ -118,7 +118,7 @@ class ObservationFeed:
 
     @property
     def synced(self) -> bool:
-        """True once all lists are queued, and the list of nodes is complete or no longer waited for."""
+        """True once all lists are queued and the list of nodes is complete, or the wait for the nodes is over."""
         nodes = self.nodes.reflector.synced or self._monotonic_s() - self._began_s >= WAIT_S
         return nodes and all(each.synced for each in self.reflectors.values())
 

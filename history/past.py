@@ -154,7 +154,7 @@ def close_unlisted(entries: Entries, known: KnownObjects, listed: Sequence[Obser
 
 
 def gap_text(*, missing: bool) -> str:
-    """Return a text for users about a time without a recorder, on data of this time that is missing or inexact."""
+    """Return a text for users about data that is missing or inexact because no recorder was running for a time."""
     known = "the events of this time were read later: no event is missing, and times are exact to the second"
     forgotten = (
         "the API server no longer has the changes; pods that started and ended in this time are missing; other ends "

@@ -1,4 +1,4 @@
-"""Facts from a pod: its gang, the resources that it holds, and the times of its start and its end. Pure.
+"""Facts from a pod: the pod's gang, the resources that the pod holds, and the times of its start and its end. Pure.
 
 The API server writes times in whole seconds. For a change that was observed live, the recorder's clock adds the
 fraction of the second. For a change that was read afterwards, the middle of the second is used.
@@ -28,7 +28,7 @@ from muster.workloads.table import gang_of, group_name
 _GENERIC = "Eviction API: evicting"
 """Message that the API server writes into the condition of every pod that is evicted through its Eviction API."""
 DELETED = "its pod was deleted"
-"""Reason of a member's end that a deletion caused."""
+"""Reason for a member's end that was caused by a deletion."""
 _NODE_WENT = frozenset({"DeletionByTaintManager", "DeletionByPodGC"})
 
 
@@ -78,8 +78,8 @@ class ObservationTime(NamedTuple):
 
     at: int
     live: bool
-    """True if the change was observed when it happened. For such a change, the recorder's clock is more precise than
-    the object's timestamp.
+    """True if the change was observed when it happened. For a change that was observed live, the recorder's clock is
+    more precise than the object's timestamp.
     """
     within: int = 0
     """Uncertainty of the time in milliseconds, for a change that was read afterwards."""

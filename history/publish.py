@@ -158,7 +158,7 @@ class BudgetedQueues:
         self._reflector.stop()
 
     def resources(self) -> Budgeted | None:
-        """Return the resources in the budgets that include each queue, keyed by queue; None until Queues are read."""
+        """Return the resources in the budgets that apply to each queue, keyed by queue; None until Queues are read."""
         if not self._reflector.synced:
             return None
         with self._lock:  # a Queue that changes meanwhile invalidates the result afterwards

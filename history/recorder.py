@@ -43,7 +43,8 @@ SHORT_MS: Final = 5 * MS
 """Longest pause of the recorder, in seconds, that is not recorded as a gap; a restart of the process takes less."""
 _AGAIN_S: Final = 2.0
 MOST_QUEUED: Final = 100_000
-"""Maximum number of observations that wait while the store fails; then the process ends, and the next one continues."""
+"""Maximum number of observations that wait while the store fails; with more, the process ends, and another continues.
+"""
 EVENTS_WRITTEN: Final = Counter(
     "muster_history_happenings_total", "Events of gangs that were written to the history, by kind of event.", ["what"]
 )

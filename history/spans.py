@@ -19,7 +19,7 @@ _OTHERWISE: Final = sorted({*map(str, MemberEnd)} - {MemberEnd.COMPLETED, Member
 
 
 class Key(NamedTuple):
-    """To whom usage belongs, and its day (counted from 1970).
+    """Key of usage: to whom the usage belongs, and its day (counted from 1970).
 
     A field is empty or 0 if the usage is a sum over all values of the field.
     """
@@ -52,7 +52,7 @@ class ReadWindow(NamedTuple):
 
 
 def floors(store: HistoryStore) -> dict[str, int]:
-    """Map a namespace to the time until which it is aggregated, if it is aggregated further than all others."""
+    """Return the time until which a namespace is aggregated, for namespaces that are aggregated further than others."""
     with store.failing(), store.engine.connect() as connection:
         return {str(name): int(until) for name, until in connection.execute(select(FOLDS.c.namespace, FOLDS.c.until))}
 
@@ -110,7 +110,7 @@ def _spans(store: HistoryStore, window: ReadWindow, fields: Collection[str], *, 
 
 
 class _Charged:
-    """Divider of a row's time among the queues that are charged for the row."""
+    """Divider of the time of a row among the queues that are charged for the row."""
 
     def __init__(self, fields: Collection[str]) -> None:
         self._fields = [name for name in _CHARGED if name in fields]

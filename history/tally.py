@@ -68,7 +68,7 @@ def counting(totals: Totals[str], budgeted: Budgeted | None) -> Totals[str]:
 
 
 class Tally:
-    """Usage of queues since a time, with the sum for all members that have left their nodes."""
+    """Usage of queues since a time; the tally keeps the sum over all members that have left their nodes."""
 
     def __init__(self, begin: int, closed: Totals[str], budgeted: Callable[[], Budgeted | None] = not_known) -> None:
         self.begin = begin

@@ -5,8 +5,8 @@ All integrals are exact: thousandths or bytes times milliseconds.
 * *requested* (field `asked`): from the creation of a PodGroup until it has ended, while it waits and while it runs.
 * *held*: from the binding of each member until it has ended.
 * *used*: the part of the held time after the first container of the member has started.
-* *lost*: the part of the held time since the last checkpoint (or else the start). Lost time counts for members that
-  were evicted, or did not succeed before their gang restarted.
+* *lost*: the part of the held time since the last checkpoint or, without a checkpoint, since the start. Lost time counts
+  for members that were evicted, or that did not succeed before their gang restarted.
 
 Days that were aggregated count as a whole.
 """
@@ -45,7 +45,7 @@ class UsageRow(msgspec.Struct, frozen=True):
     """The usage of one key, such as a user or a queue."""
 
     key: tuple[str, ...]
-    """The values of the grouping keys, in order; a day is 2026-11-26, a workload namespace/kind/name."""
+    """The values of the grouping keys, in order; a day has the form 2026-11-26, a workload namespace/kind/name."""
     resources: dict[str, "Seconds"]
 
 
@@ -111,7 +111,7 @@ def _held_between(store: HistoryStore, since: int, until: int) -> Totals[str]:
 def usage_before(store: HistoryStore, published: PublishedUsage, began: int, now: int) -> dict[int, Totals[str]]:
     """Return a mapping from the start of a current period to usage from before the store's creation.
 
-    A period is in the result if it began before the store was created and if its usage was published.
+    A period is in the result if it began before the store's creation and usage in it was published.
 
     Without a volume, the store is lost with the recorder's pod, and only the ConfigMap `muster-usage` has the usage.
     The usage is continued from the ConfigMap, because a new store must not reset budgets. `began` is the time of the

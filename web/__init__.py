@@ -7,6 +7,6 @@ HTML, and `static/` style and scripts. `serving` starts the server: in a cluster
 a laptop by `muster web`.
 
 No data of a namespace outside the caller's scope leaves the server, and each page works without scripts. The package
-makes no decisions: `gangs` computes its rows, and `extender.explain` its reports. The package must not import
+makes no decisions: `gangs` computes the rows of lists, and `extender.explain` the reports. The package must not import
 musterctl.
 """

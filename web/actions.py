@@ -33,7 +33,7 @@ class PageAction(NamedTuple):
     needs: tuple[tuple[str, Resource[Any]], ...]
     """Verb and kind of each right that the action needs."""
     text: str
-    """Text that describes the effect of the action, for the user who confirms it."""
+    """Text that describes the effect of the action to the user who confirms the action."""
     does: Does
 
     @property

@@ -74,8 +74,8 @@ class _ExplainedCluster:
 class Explainer:
     """Explainer of gangs, which runs planner cycles over the caches for one request at a time.
 
-    It takes seconds to read a large cluster and to run a cycle. Both are therefore done in the background, and the
-    explained state may be slightly older than the caches. The state of the requested gang itself is always current.
+    It takes seconds to read a large cluster and to run a cycle. Therefore the cluster is read in the background, and
+    the explained state may be slightly older than the caches. The state of the requested gang itself is always current.
     """
 
     def __init__(self, caches: PageCaches, prepare: Callable[[ClusterDump], None] = lambda _: None) -> None:

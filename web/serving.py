@@ -154,7 +154,7 @@ def past_of(site: Site) -> list[str]:
     try:
         return namespaces(site.history, limit=NAMESPACES) if site.history is not None else []
     except StoreError as error:
-        log.warning("the history does not report its known namespaces", why=str(error))
+        log.warning("the namespaces in the history cannot be read", why=str(error))
         return []
 
 

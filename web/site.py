@@ -67,7 +67,7 @@ class Callers(Protocol):
         """Return a client that acts as the caller."""
 
     def with_key(self, request: Request) -> Response | None:
-        """Return the response to a URL that signs its user in; None for other URLs."""
+        """Return the response to a URL that signs the user in; None for other URLs."""
 
 
 async def account_of(callers: Callers, request: Request, threads: Threads) -> str:
@@ -178,7 +178,7 @@ class Site:
         self.now = now
         """Function that returns the current time in seconds since the epoch."""
         self.history = history
-        """The store of the history; None without one."""
+        """The store of the history; None if there is no history."""
         self.nodes: StaleWhileRevalidate[Any] = StaleWhileRevalidate()
         """Cache of the nodes' free capacity, which is slow to compute."""
         self.spent: dict[Period, StaleWhileRevalidate[list[UsageRow]]] = {

@@ -72,7 +72,7 @@ class View:
         return {each.metadata.name: each for each in self._caches.all(QUEUES)} if self._caller.queues else {}
 
     def own_queues(self) -> list[OwnQueue]:
-        """Return what the gangs that the caller may see show about their queues."""
+        """Return what is known about queues from the gangs that the caller may see."""
         return own_queues(self._groups())
 
     def nodes(self) -> Sequence[Node]:

@@ -124,7 +124,7 @@ def _without_group(job: Job, pods: Sequence[Pod]) -> GangReport:
 
 
 def _failures(job: Job) -> list[str]:
-    """Return sentences about the pods of a Job that have failed, and about its restarts."""
+    """Return sentences about a Job's failed pods, and about the Job's restarts."""
     failed, (restarted, most) = job.status.failed, restarts(job.status.retry_count, job.spec.max_retry)
     pods = [reasons.gangs.failed_pods(failed, total_replicas(job.spec))] if failed else []
     return [*pods, reasons.gangs.restarts(restarted, most)] if restarted else pods

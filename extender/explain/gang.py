@@ -155,7 +155,7 @@ class GangExplainer:
 
 
 def _queue_report(gang: GangView, queue: Queue | None) -> GangQueueReport:
-    """Return the gang's queue and position from its PodGroup and Queue; the user may lack access to the Queue."""
+    """Return the gang's queue and position from its PodGroup and, if the user can read it, the Queue."""
     place = gang.group.status.place
     waiting = max(queue.status.waiting, place) if queue and place else 0
     return GangQueueReport(
@@ -171,7 +171,7 @@ def _queue_report(gang: GangView, queue: Queue | None) -> GangQueueReport:
 
 
 def _left_to_others(gang: GangView) -> list[str]:
-    """Return the members' device claims that only kube-scheduler checks; it may reject planned nodes for them."""
+    """Return the members' device claims that only kube-scheduler checks, so that it may reject planned nodes."""
     return [
         reasons.gangs.not_counted(pod_set=pod_set.name, words=words)
         for pod_set in gang.pod_sets

@@ -90,7 +90,7 @@ def runs_text(runs: list[NodeRun]) -> str:
 
 
 def progress(what_if: WhatIf, gang: GangView) -> Iterator[str]:
-    """Yield a sentence about the placed slots of a gang for each step for which slots wait."""
+    """Yield one sentence about a gang's placed slots for each step that slots are waiting for."""
     if gang.placement is None:
         return
     names: dict[str, list[str]] = {}
@@ -139,7 +139,7 @@ class MemberProblems:
     lost: list[Pod] = field(default_factory=list)
     """Members on nodes that are gone or not Ready, in the order of the nodes."""
     hindered: str = ""
-    """The first problem of a member that kubelet reports, as a sentence."""
+    """The first problem that kubelet reports about a member, as a sentence."""
 
 
 def members(what_if: WhatIf, gang: GangView) -> MemberProblems:

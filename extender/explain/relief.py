@@ -1,7 +1,7 @@
 """Search for changes that would let a waiting gang start.
 
-Each change is tested in a cycle of the planner before it is suggested. For example, other gangs and pods end that hold
-the missing capacity.
+Each change is tested in a cycle of the planner before it is suggested. A change may be, for example, the end of gangs
+or pods that hold the missing capacity.
 """
 
 from collections.abc import Callable, Iterator
@@ -102,7 +102,7 @@ class Reliever:
             yield from self._after_others(report.queue.ahead, lacks)
 
     def _after_others(self, ahead: tuple[str, ...], lacks: Shortage | None) -> Iterator[Relief]:
-        """Yield a suggestion to wait for the gangs ahead, and to end workloads as if the gangs ahead had gone."""
+        """Yield suggestions for a gang that must wait for the gangs ahead: to wait, or also to end workloads."""
         text, cls = reasons.relief.before(ahead[::-1]), self._class_of(lacks)
         keys = [gang.key for gang in takewhile(lambda each: each.key != self._gang.key, waiting(self._session))]
         found = list[Relief]()
@@ -170,7 +170,7 @@ class Reliever:
             yield Relief("recovers", reasons.relief.recovered(names, what), tuple(names))
 
     def _behind(self, cls: PodClass, cause: Reason) -> list[Node]:
-        """Return the nodes that this cause excludes despite free capacity, those with the most capacity first."""
+        """Return the nodes that `cause` excludes despite free capacity, nodes with the most free capacity first."""
         snapshot = self._session.snapshot
         code = self._session.causes.code(cause)
         order = snapshot.order
@@ -180,7 +180,7 @@ class Reliever:
         return [node for column in columns if (node := snapshot.nodes[int(column)]) is not None]
 
     def _fewest(self, nodes: list[Node]) -> Iterator[list[str]]:
-        """Yield the names of the fewest first nodes that let the gang start; nothing if even all do not suffice."""
+        """Yield the names of as few first nodes as needed for the gang to start; nothing if all do not suffice."""
         if not nodes or not self._fits(lambda: self._what_if.tried_nodes(nodes)):
             return
         low, high = 1, len(nodes)

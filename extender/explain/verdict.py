@@ -95,7 +95,7 @@ def _ended(what_if: WhatIf, gang: GangView, reader: Viewer) -> Verdict:
 
 
 def _for_whom(what_if: WhatIf, gang: GangView, reason: Reason, reader: Viewer) -> Reason:
-    """Return an eviction's reason; if the gang that got the capacity is in the dump, the reason has its name."""
+    """Return an eviction's reason; if the gang that got the capacity is in the dump, the reason names it."""
     by = displacer(what_if, gang)
     return reasons.placements.named(reason, reader.gang(by)) if by else reason
 

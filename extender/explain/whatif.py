@@ -74,7 +74,7 @@ class WhatIf:
         return self._decided
 
     def continue_planning(self) -> None:
-        """Keep the changes of the state that follow, and decide again when decisions are next requested."""
+        """Forget the last decisions, so that the next call of `decided` runs a cycle over the changed state."""
         self._decided = None
 
     def for_readers(self, *, names_others: bool) -> "WhatIf":

@@ -61,7 +61,7 @@ class _Reader:
         self._pods_of: dict[str, dict[str, Pod]] = {}
         """Maps a gang to its pods, keyed by pod; pods may be recorded before their PodGroup."""
         self._by_uid: dict[str, SimulatedPod] = {}
-        """Maps a pod's UID to the member that the pod is, because the pod's slot may become known later."""
+        """Maps a pod's UID to the pod's member of the gang, because the pod's slot may become known later."""
         self._evicted: set[str] = set()
         """UIDs of pods whose eviction has been counted."""
         self._members: set[str] = set()

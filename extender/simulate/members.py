@@ -70,7 +70,7 @@ class SimulatedWorkload:
     left_s: float | None = None
     """Time when the PodGroup was deleted; None for an existing PodGroup."""
     started_s: float | None = None
-    """Time when the minimum of the gang's members were first running."""
+    """Time when the gang first had its minimum number of running members."""
     evictions: int = 0
     """Number of runs of the gang that were ended by an eviction."""
     evicted_s: float = 0.0
@@ -78,7 +78,7 @@ class SimulatedWorkload:
     checkpoints: list[float] = field(default_factory=list)
     """Checkpoints that the gang reported in its last run, each as the running time in seconds at the report."""
     ran_before: bool = False
-    """True if the minimum of the gang's members were running when the recording began."""
+    """True if the gang had its minimum number of running members when the recording began."""
     is_there: bool = False
     """True if the gang exists at the beginning, with status, placement and pods; False if it arrives later and waits.
     """

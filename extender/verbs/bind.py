@@ -44,7 +44,7 @@ LAG_S = 1.0
 """
 
 LASTS = 200
-"""Number of members from which on a gang's binding takes about a second, so that the phase Binding is written."""
+"""Minimum number of members of a gang whose binding takes about a second, so that the phase Binding is written."""
 
 _LASTING = {None, VerbReason.NOT_OURS, VerbReason.NOT_ASKED}
 """Reasons of refusals that no later event can change, so that waiting would be useless."""
@@ -180,15 +180,16 @@ class Bind:
         return await self._post(args, annotations, devices)
 
     def _arrived(self, placement: Placement) -> None:
-        """Request a cycle if the placement holds back members, which the planner releases after others' arrival."""
+        """Request a cycle if the placement holds back members, because the planner may now release these members."""
         if holds_back(placement):
             self._cluster.changed(placement.metadata.namespace, None)
 
     def _still_valid(self, key: str, placement: Placement) -> bool:
         """Return True for a placement that replaces lost members of a gang that has since lost its other members, too.
 
-        Such a placement has too few nodes for the gang's minimum, so its members would wait at the barrier without
-        success. Therefore these members are bound at once, as if the gang had lost the other members slightly later.
+        A placement that replaces only some members has too few nodes for the gang's minimum, so its members would wait
+        at the barrier without success. Therefore these members are bound at once, as if the gang had lost the other
+        members slightly later.
         """
         gang = self._cluster.state.refreshed(key) if once_whole(placement) else None
         if gang is None:
@@ -209,7 +210,7 @@ class Bind:
         return {VOLCANO_QUEUE: queue} if is_native(group) or queue != (record.queue or DEFAULT_QUEUE) else {}
 
     def _for_autoscalers(self, record: PodRecord, key: str, session: Session | None) -> dict[str, str]:
-        """Return a pod's annotations for autoscalers: if the pod may be evicted, and its ProvisioningRequest."""
+        """Return a pod's annotations for autoscalers: whether the pod may be evicted, and its ProvisioningRequest."""
         group = self._cluster.state.groups.get(key)
         evictable = safe_to_evict(self._cluster.state.queues, group, record.labels)
         request = session.inputs.provisioning.get(group.metadata.uid) if session is not None and group else None
@@ -282,7 +283,7 @@ class Bind:
 
 
 def _refusal(placement: Placement | None, record: PodRecord, node: str) -> VerbReason | None:
-    """Return the reason why the placement does not allow binding the member to the node; None if it does."""
+    """Return the reason why the placement does not allow binding the member to the node; otherwise None."""
     if placement is None or record.slot is None:
         return VerbReason.NOT_SEEN
     if record.epoch is not None and record.epoch > placement.spec.epoch:

@@ -48,8 +48,7 @@ def unavailable(cluster: Live, active: Callable[[], bool]) -> VerbReason | None:
 def not_usable(state: PlannerState, queue: str, namespace: str) -> VerbReason | None:
     """Return the reason to reject a pod without a gang if its queue does not accept pods of the pod's namespace.
 
-    A new namespace may not have been reported by its watch yet. Until then, the result is NOT_SEEN, for which the verbs
-    return an error.
+    Until the watch has reported a new namespace, the result is NOT_SEEN, for which the verbs return an error.
     """
     known, found = state.queues.get(queue), state.access.barrier(queue, namespace)
     if not found:
@@ -62,7 +61,7 @@ def not_usable(state: PlannerState, queue: str, namespace: str) -> VerbReason | 
 def nodes_with_capacity(
     state: PlannerState, record: PodRecord | None, requests: Vector, columns: NDArray[np.int64], now: float
 ) -> tuple[Mask, VerbReason]:
-    """Return a mask of the nodes with capacity for the pod, and the reason to give if no node has any.
+    """Return a mask of the nodes with capacity for the pod, and the reason to give if no node has capacity.
 
     A node is given as its column in the node table, or as -1 if the node is unknown.
     """

@@ -73,8 +73,8 @@ class Filter:
     def _placed(self, args: ExtenderArgs, gang: str | None, nodes: list[str]) -> Answer:
         """Return the nodes for a member of a gang, or for a pod without a gang.
 
-        If a workload has no Muster label, the controller adds its pods to a gang only after their creation. Such a pod
-        waits until it has been added, as in Volcano, so that it does not start without the other pods.
+        If a workload has no Muster label, the controller adds its pods to a gang only after their creation. A pod of
+        such a workload waits until it is in its gang, as in Volcano, and so does not start alone.
         """
         if gang:
             return self._member(args, gang, nodes)

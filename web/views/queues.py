@@ -27,7 +27,7 @@ PAGE_QUEUES = 100
 WAITERS = 5
 """Maximum number of waiting gangs that the page names per queue; a link leads to the list of all waiting gangs."""
 WARNED = 0.8
-"""Fraction of a budget from whose use on the page highlights the budget, and the planner warns users."""
+"""Used fraction of a budget at which the page highlights the budget and the planner warns users."""
 NO_LIMITS: Mapping[str, QueueLimits] = MappingProxyType({})
 _NOT_SHOWN = frozenset({PODS, "ephemeral-storage"})
 _MEMORY = "memory"
@@ -114,8 +114,8 @@ def queues_view(
 ) -> QueuesView:
     """Return one page of the tree of queues; gangs outside the scope are not named.
 
-    `used` has the usage of each queue, without its descendants, in the periods of budgets, in unit-seconds; None if
-    there is no history.
+    `used` has the usage of each queue, without its descendants, in the periods of budgets, in unit-seconds. It is None
+    if there is no history.
     """
     spent = None if used is None else {period: spent_below(reports, each) for period, each in used.items()}
     waiters: dict[str, list[GangRow]] = defaultdict(list)

@@ -24,7 +24,7 @@ from webhook.offline.manifests import JSON, ManifestError, documents_in
 from webhook.offline.submission import Submission
 
 YAML_BYTES = 64 * 1024
-"""Maximum size of the manifests; the largest examples have 4 KiB."""
+"""Maximum size of the manifests in bytes; the largest examples have 4 KiB."""
 OBJECTS = 20
 """Maximum number of objects in one simulation."""
 JOB_PODS = 5_000

@@ -1,4 +1,4 @@
-"""Schema change: adds queue and user to each row of a run or held node, and namespaces to the identities of gangs."""
+"""Schema change: adds queue and user to the rows of runs and of held nodes, and namespaces to gangs' identities."""
 
 import sqlalchemy as sa
 from alembic import op
