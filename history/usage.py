@@ -5,8 +5,8 @@ All integrals are exact: thousandths or bytes times milliseconds.
 * *requested* (field `asked`): from the creation of a PodGroup until it has ended, while it waits and while it runs.
 * *held*: from the binding of each member until it has ended.
 * *used*: the part of the held time after the first container of the member has started.
-* *lost*: the part of the held time since the last checkpoint or, without a checkpoint, since the start. Lost time counts
-  for members that were evicted, or that did not succeed before their gang restarted.
+* *lost*: the part of the held time since the last checkpoint or, without a checkpoint, since the start. Lost time
+  counts for members that were evicted, or that did not succeed before their gang restarted.
 
 Days that were aggregated count as a whole.
 """
