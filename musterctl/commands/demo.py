@@ -102,7 +102,7 @@ def _second_waits(rows: dict[str, GangRow]) -> str:
 @click.option("--keep", is_flag=True, help="Keep the control plane running, and print further commands.")
 @click.option("--faults", is_flag=True, help="Show gangs while a node fails and while a gang is preempted.")
 def demo(*, name: str, keep: bool, faults: bool) -> None:
-    """Shows a gang from submission to completion on a local control plane.
+    """Shows a gang from start to end on a local control plane.
 
     The demo leaves nothing behind; a local control plane that existed before is not changed.
     """

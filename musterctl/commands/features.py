@@ -72,7 +72,7 @@ COLUMNS: Final = (
 @click.option("--maturity", type=click.Choice(get_args(Maturity)), help="Only features of this maturity.")
 @click.option("-o", "--output", type=click.Choice(["table", "json", "yaml"]), default="table", show_default=True)
 def features(*, maturity: Maturity | None, output: str) -> None:
-    """Lists features with their maturity, and with a way to disable each feature.
+    """Lists features, their maturity, and how to disable each feature.
 
     For a feature that is off by default, the list shows the setting that enables the feature. The page docs/features.md
     has the same table.

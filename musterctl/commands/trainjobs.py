@@ -46,7 +46,7 @@ class FileOrCommand(click.Group):
     epilog="\b\nmuster train train.py --nodes 4 --gpus 8 --queue research -- --epochs 3\nmuster train run --help",
 )
 def train() -> None:
-    """Runs Python files on several nodes; lists, follows, stops and resumes TrainJobs.
+    """Runs Python files on several nodes, and manages TrainJobs.
 
     `muster train FILE.py` means `muster train run FILE.py`.
     """
