@@ -11,6 +11,7 @@ import random as _random
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from math import ceil
 from typing import Any, Literal
 
@@ -75,6 +76,7 @@ class Elector:
         self._renewed_at: float | None = None  # when the last successful renewal was *sent*; None: not holding
         self._seen: core.LeaseSpec | None = None  # the last record of another holder, and when it was first seen
         self._seen_at = 0.0
+        self._written: core.Lease | None = None  # the lease as this process wrote it last; None: it has to be read
         self._thread = threading.Thread(target=self._run, name=f"elector-{name}", daemon=True)
 
     @property
@@ -96,11 +98,17 @@ class Elector:
 
     def _run(self) -> None:
         while not self._stopping.is_set():
-            self._renew_once()
-            self._stopping.wait(self._retry_period_s * (1 + _JITTER * self._random()))
+            self._stopping.wait(self._turn())
         if self._renewed_at is not None:
             self._step_down("stopped")
             self._release()
+
+    def _turn(self) -> float:
+        """Try once; return the pause until the next attempt. Periods begin with an attempt, however long it takes."""
+        began_at = self._monotonic_s()
+        self._renew_once()
+        period_s = self._retry_period_s * (1 + _JITTER * self._random())
+        return max(0.0, period_s - (self._monotonic_s() - began_at))
 
     def _renew_once(self) -> None:
         """Try to take or renew the lease, and start or stop leading according to the result.
@@ -122,17 +130,24 @@ class Elector:
             self._step_down("another candidate holds the lease")
 
     def _try(self) -> Literal["us", "another", "unknown"]:
-        """Take or renew the lease if allowed; return who holds the lease afterwards."""
+        """Take or renew the lease if allowed; return who holds the lease afterwards.
+
+        A holder first writes without reading, so that a renewal takes one request while the API server is slow.
+        """
+        written, self._written = self._written, None
         try:
+            if written is not None:
+                with suppress(Conflict, NotFound):  # the lease has changed since, so it has to be read
+                    return self._write(written, self._renew_deadline_s / 2)  # time for a new connection, too
             try:
                 lease = self._client.get(core.LEASES, self._name, self._namespace, timeout_s=self._timeout_s)
             except NotFound:
                 new = {"metadata": {"name": self._name, "namespace": self._namespace}, "spec": self._record(None)}
-                self._client.create(core.LEASES, new, timeout_s=self._timeout_s)
+                self._written = self._client.create(core.LEASES, new, timeout_s=self._timeout_s)
                 return "us"
             if not self._free(lease.spec):
                 return "another"
-            self._write(lease, self._record(lease.spec))
+            return self._write(lease, self._timeout_s)
         except APIError as error:
             if (
                 isinstance(error, AlreadyExists | Conflict) and not self.leading
@@ -143,7 +158,6 @@ class Elector:
                     "lease neither acquired nor renewed", lease=self._name, leading=self.leading, why=str(error)
                 )
             return "unknown"
-        return "us"
 
     @property
     def _timeout_s(self) -> float:
@@ -174,9 +188,14 @@ class Elector:
             record["leaseTransitions"] = 0 if old is None else (old.lease_transitions or 0) + 1
         return record
 
-    def _write(self, lease: core.Lease, spec: dict[str, Any]) -> None:
+    def _write(self, lease: core.Lease, timeout_s: float) -> Literal["us"]:
+        """Renew the lease, or take it; raises Conflict if it is no longer this lease."""
+        self._written = self._patched(lease, self._record(lease.spec), timeout_s)
+        return "us"
+
+    def _patched(self, lease: core.Lease, spec: dict[str, Any], timeout_s: float) -> core.Lease:
         patch = {"metadata": {"resourceVersion": lease.metadata.resource_version}, "spec": spec}
-        self._client.merge_patch(core.LEASES, self._name, patch, self._namespace, timeout_s=self._timeout_s)
+        return self._client.merge_patch(core.LEASES, self._name, patch, self._namespace, timeout_s=timeout_s)
 
     def _step_up(self, renewed_at: float) -> None:
         log.info("leading", lease=self._name, identity=self._identity)
@@ -201,11 +220,13 @@ class Elector:
 
         As in client-go, a released lease has no holder, and a duration of one second.
         """
+        self._written = None
         try:
             lease = self._client.get(core.LEASES, self._name, self._namespace, timeout_s=self._timeout_s)
             if lease.spec.holder_identity == self._identity:
                 now = meta.format_time(time.time(), micros=True)
-                self._write(lease, {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": now})
+                released = {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": now}
+                self._patched(lease, released, self._timeout_s)
         except APIError as error:
             log.warning("lease not released; other candidates wait until it expires", lease=self._name, why=str(error))
 

@@ -1,6 +1,7 @@
 """What an elector and a follower conclude from what they see, by the clock."""
 
 import threading
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -194,8 +195,8 @@ Step = tuple[float, str, str, list[str]]
     pytest.param("old", [(0, "", "old", []), (15, "other", "other", []), (0, "", "other", []), (15, "", "me", ["up"])],
         id="both have read that it is free, and the second write names a version that is over"),
     pytest.param("", [(0, "other", "other", [])], id="of two that make it one leads, as the name is taken then"),
-    pytest.param("", [(0, "", "me", ["up"]), (9, "other", "other", ["up"]), (1, "", "other", ["up", "down"])],
-        id="who has lost it before a renewal goes on until it knows, or until its deadline"),
+    pytest.param("", [(0, "", "me", ["up"]), (9, "other", "other", ["up", "down"]), (1, "", "other", ["up", "down"])],
+        id="who has lost it before a renewal learns it from that renewal"),
     pytest.param("", [(0, "", "me", ["up"]), (9, "", "me", ["up"]), (9, "", "me", ["up"])], id="renewed in time"),
     pytest.param("", [(0, "", "me", ["up"]), (10, "", "me", ["up", "down"]), (0, "", "me", ["up", "down", "up"])],
         id="renewed too late, it is won again"),
@@ -211,6 +212,32 @@ def test_turns_of_a_candidate(holder: str, steps: list[Step]) -> None:
         candidate.elector._renew_once()
         assert (candidate.holder, candidate.stepped) == (then, stepped)
         assert candidate.elector.leading == (stepped[-1:] == ["up"])
+
+
+@pytest.mark.parametrize(("delay_s", "meddle"), [(3.3, ""), (2.4, "labelled"), (2.4, "deleted")])
+def test_a_slow_api_server_costs_no_lease(monkeypatch: pytest.MonkeyPatch, delay_s: float, meddle: str) -> None:
+    """A renewal is one request, or three if the lease has changed meanwhile, and the next one does not wait longer."""
+    candidate = Candidate()
+
+    def slow(name: str) -> None:
+        fast = getattr(candidate.api, name)
+
+        def called(*given: Any, **more: Any) -> Any:
+            candidate.now += delay_s
+            return fast(*given, **more)
+
+        monkeypatch.setattr(candidate.api, name, called)
+
+    for name in ("get", "create", "merge_patch"):
+        slow(name)
+    for turn in range(6):
+        if turn == 3 and meddle == "labelled":
+            candidate.keep("me")
+        elif turn == 3 and meddle:
+            candidate.api.kind(LEASES).clear()
+        pause_s = candidate.elector._turn()
+        candidate.now += pause_s
+        assert (candidate.stepped, candidate.holder) == (["up"], "me")
 
 
 @pytest.mark.parametrize(("moment", "holder"), [("", ""), ("before", "other"), ("between", "other")])

@@ -104,7 +104,7 @@ def test_only_who_may_takes_fields_from_others(*, force: bool) -> None:
                 "events.EventWriter._write create",
                 "events.EventWriter._write merge_patch",  # names are random: nobody else's Event has it
                 "lease.Elector._try create",
-                "lease.Elector._write merge_patch",
+                "lease.Elector._patched merge_patch",
                 "served.Served._ask request",  # a GET
             ],
         ),
