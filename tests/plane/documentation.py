@@ -12,7 +12,9 @@ PAGES: Final = {path.name: path for path in [
     *sorted((REPOSITORY / "docs").glob("*.md")),
     REPOSITORY / "charts/muster/templates" / NOTES,
 ]}  # fmt: skip
-_PROGRAMS: Final = frozenset({"muster", "kubectl", "helm", "make", "pip", "python", "curl", "sed", "kube-scheduler"})
+_PROGRAMS: Final = frozenset({
+    "muster", "kubectl", "helm", "make", "pip", "python", "curl", "sed", "kube-scheduler", "etcdctl", "etcdutl"
+})  # fmt: skip
 _SHELLS: Final = frozenset({"", "console", "sh", "bash"})
 _FENCE: Final = re.compile(r" *```(\w*)")
 _COMMENT: Final = re.compile(r"\s{2,}#.*$")

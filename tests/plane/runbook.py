@@ -8,14 +8,24 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+import pytest
 from documentation import commands, text_of
+from gang_jobs import job
 
+from muster.api.kubernetes.core import PODS
+from muster.api.volcano.batch import JOBS
+from muster.kube.client import Client
 from musterctl.plane.plane import Plane
 
 PAGE: Final = "operations.md"
 _RUNBOOK: Final = re.compile(r"^## Runbook\n.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
+NAMESPACE: Final = "default"
+"""The one that commands without a namespace mean."""
+BARRIER_S: Final = 20.0
+STARTS_S: Final = 120.0
+RESTART: Final = "kubectl -n muster-system rollout restart deployment"
 _PATIENCE_S: Final = 300
 Instead = Callable[[], object] | str
 
@@ -47,6 +57,8 @@ class Walk:
     """Process id whose mount namespace the commands use; 0 for the namespace of the test."""
     environment: dict[str, str] = field(default_factory=dict)
     """Further variables of theirs."""
+    programs: Path | None = None
+    """A folder of further programs."""
 
     def section(
         self, heading: str, *, instead: Mapping[str, Instead] | None = None, fails: Sequence[str] = ()
@@ -67,6 +79,7 @@ class Walk:
     def run(self, command: str, *, code: int = 0) -> str:
         """What a command prints."""
         programs = [Path(sys.executable).parent, self.plane.kubectl_program().parent]
+        programs += [self.programs] if self.programs else []
         environment = {
             **os.environ,
             "PATH": os.pathsep.join([*map(str, programs), os.environ["PATH"]]),
@@ -84,3 +97,23 @@ class Walk:
     def took(self, what: str, since_s: float) -> None:
         """Reports a duration, as the page states it."""
         sys.stderr.write(f"\n{what}: {time.monotonic() - since_s:.1f} s\n")
+
+
+@pytest.fixture
+def walk(tmp_path: Path) -> Callable[[Plane], Walk]:
+    """Runs the page's commands on a plane."""
+    return lambda plane: Walk(plane, tmp_path)
+
+
+def submit(client: Client, name: str, replicas: int = 2, **more: Any) -> None:
+    """A gang."""
+    client.create(JOBS, job(name, NAMESPACE, replicas=replicas, **more), NAMESPACE)
+
+
+def members(client: Client, name: str) -> dict[str, str]:
+    """The pods of a gang that exist: UID by name."""
+    return {
+        pod.metadata.name: pod.metadata.uid
+        for pod in client.list(PODS, NAMESPACE)
+        if pod.metadata.name.startswith(f"{name}-") and pod.metadata.deletion_timestamp is None
+    }

@@ -17,9 +17,9 @@ from typing import Any
 import containers
 import pytest
 from certificates import SECRET, content_of, kept, kubelet, secret_of
-from gang_jobs import History, job, lone_pod, runs
+from gang_jobs import History, lone_pod, runs
 from pairs import ended, started
-from runbook import Walk, sections
+from runbook import BARRIER_S, NAMESPACE, RESTART, STARTS_S, Walk, members, sections, submit, walk
 
 from certs.authority import Authority, CertificatePair
 from muster.api import names
@@ -39,11 +39,8 @@ from musterctl.plane.state import (
 
 pytestmark = [pytest.mark.plane, pytest.mark.long]
 WaitFor = Callable[..., Any]
-NAMESPACE = "default"
 NODES = 4
-BARRIER_S = 20.0
-STARTS_S = 120.0
-RESTART = "kubectl -n muster-system rollout restart deployment"
+__all__ = ["walk"]
 
 
 @pytest.fixture(scope="module")
@@ -65,31 +62,12 @@ def cluster(whole: Plane, wait_for: WaitFor) -> Iterator[Plane]:
     wait_for(lambda: not client.list(PODS, NAMESPACE), 120, "the end of all pods")
 
 
-@pytest.fixture
-def walk(tmp_path: Path) -> Callable[[Plane], Walk]:
-    """Runs the page's commands on a plane."""
-    return lambda plane: Walk(plane, tmp_path)
-
-
-def submit(client: Client, name: str, replicas: int = 2, **more: Any) -> None:
-    """A gang."""
-    client.create(JOBS, job(name, NAMESPACE, replicas=replicas, **more), NAMESPACE)
-
-
-def members(client: Client, name: str) -> dict[str, str]:
-    """The pods of a gang that exist: UID by name."""
-    return {
-        pod.metadata.name: pod.metadata.uid
-        for pod in client.list(PODS, NAMESPACE)
-        if pod.metadata.name.startswith(f"{name}-") and pod.metadata.deletion_timestamp is None
-    }
-
-
 def test_every_section_is_walked() -> None:
     """Each has commands, and a test here."""
     headings = sections()
     assert all(headings.values())
-    text = Path(__file__).read_text(encoding="utf-8")
+    files = Path(__file__).parent.glob("test_runbook*.py")
+    text = "".join(file.read_text(encoding="utf-8") for file in files)
     assert [heading for heading in headings if f'"{heading}"' not in text] == []
 
 
