@@ -62,7 +62,7 @@ train.add_command(run_file)
 @watch_option
 @where_options
 def list_train_jobs(*, namespace: str | None, all_namespaces: bool, output: str, watch: bool, where: Where) -> None:
-    """Lists TrainJobs, including ended TrainJobs, with position and reason."""
+    """Lists running and ended TrainJobs, with position and reason."""
     client, space = connect_in(namespace, where)
     shown = Shown(None if all_namespaces else space, output=output, ended=True, kind=trainer.TRAIN_JOBS.kind)
     list_gangs(client, shown, watch=watch)
