@@ -1,7 +1,7 @@
 """The command line `muster` (and `kubectl muster`), and the local control plane that `muster up` starts.
 
-Start reading at `app`, the table of commands. `commands/` has one module per command, `output/` prints tables and
-reports, `plane/` runs the local control plane, `kind/` runs a control plane in containers, and `chart/` reads the Helm
+Start reading at `app`, the table of commands. `commands/` has one module per command, and `output/` prints tables and
+reports. `plane/` runs the local control plane, `kind/` runs a control plane in containers, and `chart/` reads the Helm
 chart. `options` has the options that several commands share, and `settings` the settings of processes. `cluster`
 chooses a cluster and accesses its objects; `gangobjects` reads the objects for lists of gangs. `reader` reads the input
 of reports. This module is separate from `cluster`, because importing the planner takes a second. `generate` implements

@@ -1,6 +1,6 @@
 """Senders of reviews: API servers that present a client certificate, or any clients that can reach the port.
 
-Requests to the API server are counted for the sender's address and for the user in the review: the API server sends the
+Requests to the API server are counted for the sender's address and for the review's user, because an API server sends
 reviews for all users. As a result, no sender and no user can use up Muster's rate limit, or delay other reviews.
 Without a client certificate, a review may be forged, because any pod can write a `userInfo`. The response to a review
 that may be forged contains no data that could be secret from the sender.

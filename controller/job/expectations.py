@@ -1,8 +1,7 @@
 """Record of writes by this process that its caches do not contain yet.
 
 Without records of its own writes, a pass would create pods twice, or use a deleted PodGroup. Records of deletions are
-kept for a few minutes, because a pod that this process has deleted may end much later, and its end must not count as an
-eviction.
+kept for a few minutes. A pod that this process has deleted may end later, and its end must not count as an eviction.
 """
 
 import threading

@@ -2,7 +2,7 @@
 
 A gang starts when its last pod exists. If the pods of three gangs are created gang by gang, the first gang starts after
 a third of the total time. The last gang starts at the same time as with alternating calls. Therefore, three out of four
-calls belong to the batch with the fewest remaining calls, and the fourth belongs to the batch that has waited longest.
+calls belong to the batch with the fewest remaining calls. The fourth belongs to the batch that has waited longest.
 """
 
 import threading

@@ -1,8 +1,8 @@
 """One pass over a Job: handle its events, then do the work of its phase.
 
 The two parts of a pass communicate only through the Job's status. An action writes the new phase and the targets of a
-restart. The work of the new phase then deletes and creates pods: in the same pass, in a later pass after a failure, or
-in another process.
+restart. The work of the new phase then deletes and creates pods. It takes place in the same pass, or later after a
+failure, possibly in another process.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
 """Access to the chart's files: manifests that `muster up` also installs, kube-scheduler's configurations, and helm.
 
-If the extender's URL is an https URL, kube-scheduler presents a client certificate. kube-scheduler reads its
-certificate again for each connection, but reads the extender's authorities only when it starts.
+If the extender's URL is an https URL, kube-scheduler presents a client certificate. The certificate is read again for
+each connection, but the extender's authorities are read only when kube-scheduler starts.
 """
 
 import subprocess

@@ -55,9 +55,9 @@ def shape(
     is followed by the first pod of each of its pod templates, and each TrainJob by its compiled objects. Without
     --online and --kubeconfig, no cluster is needed. In this case, owners, namespaces and queues are looked up in the
     same files, and runtimes also among Muster's own runtimes. Every queue then counts as open. Defaults of the API
-    server are not shown. The command changes no objects. The option --native also shows the PodGroup of
-    scheduling.k8s.io that Muster publishes for a gang, and how Muster reads such a PodGroup or a Workload in the files.
-    The exit code is 1 if an object would be refused.
+    server are not shown. The command changes no objects. The option --native also shows the native PodGroup
+    (scheduling.k8s.io) that Muster publishes for a gang. It also shows how Muster reads native PodGroups and Workloads
+    in the files. The exit code is 1 if an object would be refused.
     """
     found = [document for file in files for document in documents(file)]
     groups = parse(admission_config or "")

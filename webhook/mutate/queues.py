@@ -25,8 +25,8 @@ def reviewer(lookups: Lookups) -> Handler:
     """Return the handler for new PodGroups, which sets the queue and its node pool.
 
     PodGroups of Volcano Jobs are skipped. An exported PodGroup contains the status of its original, which is dropped,
-    because only Muster may record that a gang was admitted. If the namespace cannot be read, the queue is not changed:
-    a gang in the default queue can run, while the pods of a refused PodGroup wait.
+    because only Muster may record that a gang was admitted. If the namespace cannot be read, the queue is not changed.
+    A gang in the default queue can run, while the pods of a refused PodGroup wait.
     """
 
     def review(request: AdmissionRequest) -> ReviewVerdict:

@@ -37,7 +37,7 @@ _MEAN_SOMETHING_ZERO = frozenset(
         "storageClassName", "volumeAttributesClassName", "hostnameOverride",
     }
 )  # fmt: skip
-"""Fields for which false, 0 and "" differ from a missing value; such fields are pointers in Go, so typed clients write
+"""Fields for which false, 0 and "" differ from a missing value. Such fields are pointers in Go, so typed clients write
 every value that is set."""
 _FILLED_IN: Mapping[str, Mapping[str, str]] = {
     "ports": {"protocol": "TCP"},

@@ -1,6 +1,6 @@
 """Events of a Job: functions that turn changes of its pods, its PodGroup and its Commands into requests.
 
-A new object (`old` is None) raises the event of its state; the Job's version, which each pod records, shows whether
+A new object (`old` is None) raises the event of its state. The Job's version, which each pod records, shows whether
 this event was already handled. A pod that was deleted unobserved raises no event, but the counters in the Job's status
 show that the pod existed (`unseen_evictions`).
 """
@@ -36,7 +36,7 @@ class JobEvent:
     """One event of a Job, with the data by which a later pass checks whether the event still applies.
 
     `since_s` is the time of the event in seconds since the epoch, if a timestamp of the object contains this time;
-    timeouts count from it. `refused` is the kubelet's reason for refusing the pod before any container started, and
+    timeouts count from it. `refused` is the kubelet's reason for refusing the pod before any container started.
     `reason` is the reason for the end of the pod or of its first failed container.
     """
 
