@@ -47,7 +47,7 @@ SIZE: Final = Gauge("muster_history_bytes", "Size of the store in bytes.")
 
 
 class Retention:
-    """Enforcer of one store's limits: aggregates old data each hour, and data of a store that is too large at once."""
+    """Enforcer of one store's limits: aggregates old data each hour, and excess data within a minute."""
 
     def __init__(self, store: HistoryStore, settings: HistorySettings, clock_s: Callable[[], float]) -> None:
         self._store = store
