@@ -125,7 +125,8 @@ PLACES: Final = Limit("HyperNodes of a node", 64, "HyperNodes")
 """A node is usually in one HyperNode per tier. The limit of HyperNodes per node saves memory if patterns match too many
 nodes."""
 LIMIT_WINDOWS: Final = Limit("time windows of a queue", 32, "windows")
-"""Each time window is checked in every cycle. Separate windows for each day and each night of a week are fourteen."""
+"""Each time window is checked in every cycle. A separate window for each day and each night of a week makes fourteen
+windows."""
 DEVICE_KINDS: Final = Limit("kinds of devices", 256, "kinds")
 """Each kind of device is a row of the planner's matrices, which have a column per node. Clusters have a few dozen kinds
 of devices."""

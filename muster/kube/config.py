@@ -1,8 +1,9 @@
 """Address and credentials of the API server, from a kubeconfig file or a pod's service account.
 
-The package `kubernetes` reads both of them, and handles multiple files, exec plugins, logins and proxies. This module
-converts the result of `kubernetes` into a small `ClientConfig`, and its errors into sentences. The sentences quote only
-names from a kubeconfig, because the errors of `kubernetes` may quote whole entries with secrets.
+The package `kubernetes` reads kubeconfig files and service accounts, and handles multiple files, exec plugins, logins
+and proxies. This module converts the result of `kubernetes` into a small `ClientConfig`, and its errors into sentences.
+The sentences quote only names from a kubeconfig, because the errors of `kubernetes` may quote whole entries with
+secrets.
 """
 
 import os
@@ -44,7 +45,7 @@ class ClientConfig:
     """Address and credentials for an API server.
 
     `authorization` returns the value of the Authorization header for the next request, and may read a file or run a
-    program. If `authorization` is None, requests have no such header. Certificates are read once, when the
+    program. If `authorization` is None, requests have no Authorization header. Certificates are read once, when the
     configuration is loaded.
     """
 

@@ -152,7 +152,7 @@ class Elector:
             if (
                 isinstance(error, AlreadyExists | Conflict) and not self.leading
             ):  # two candidates tried at the same time
-                log.info("another candidate acquired it first", lease=self._name)
+                log.info("another candidate acquired the lease first", lease=self._name)
             else:
                 log.warning(
                     "lease neither acquired nor renewed", lease=self._name, leading=self.leading, why=str(error)

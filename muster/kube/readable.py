@@ -81,7 +81,7 @@ class Readable:
             log.warning("cannot list or watch", resource=self._kind, why=str(error))
         elif failing.logged != str(error):
             failing.logged = str(error)
-            log.info("waiting until it can be read", resource=self._kind, why=str(error))
+            log.info("waiting until the kind can be read", resource=self._kind, why=str(error))
 
 
 class Read(Protocol):

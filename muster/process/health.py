@@ -100,7 +100,7 @@ def _places(awaited: Any) -> Iterator[str]:
 log = structlog.get_logger()
 LOOPBACK = "127.0.0.1"
 _EVERYWHERE = ("", "0.0.0.0", "::")  # noqa: S104 - where one listens on all addresses, and none is left for loopback alone
-_NOT_FOUND = "not found; there are /metrics, /healthz and /readyz\n"
+_NOT_FOUND = "not found; the pages are /metrics, /healthz and /readyz\n"
 
 Check = Callable[[], str | None]
 """Function that returns None if all is well, otherwise one sentence that explains why the process is not ready."""

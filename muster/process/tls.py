@@ -43,8 +43,8 @@ class ServerTLS:
     """TLS of a server, which follows changes of the certificate's files.
 
     The server uses `context`. Each handshake checks the files, and continues with a context for their current content.
-    Unusable files, of which only one may have been written yet, leave the last usable content in use. Handshakes fail
-    until the files have had usable content.
+    If the files are unusable, for example because only one of them is written yet, the last usable content stays in
+    use. Handshakes fail until the files have had usable content.
     """
 
     def __init__(self, files: Files) -> None:

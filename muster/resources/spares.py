@@ -64,7 +64,8 @@ def mistakes(annotations: Mapping[str, str], path: str) -> Iterator[FieldError]:
     if borrows_text not in {None, "true", "false"}:
         yield FieldError(f"{path}[{names.BORROWS}]", "must be true or false", borrows_text)
     if borrows_text == "true" and annotations.get(names.PREEMPTABLE) == "false":
-        message = f"must be left out with {names.PREEMPTABLE}=false: a gang on spares is evicted when they are needed"
+        why = "a gang on borrowed spares is evicted when the lender needs the spares"
+        message = f"must be left out with {names.PREEMPTABLE}=false: {why}"
         yield FieldError(f"{path}[{names.BORROWS}]", message, borrows_text)
     text = annotations.get(names.SPARES)
     if text is None:

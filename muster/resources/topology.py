@@ -1,10 +1,10 @@
 """Topology requests of workloads: annotations, and Volcano's networkTopology. Pure.
 
 Three groups of annotations have the same meaning on a pod template or a pod: Muster's own (`muster.dev/topology-…`),
-Kueue's (`kueue.x-k8s.io/podset-…`) and KAI-Scheduler's (`kai.scheduler/topology-…`). If their levels contradict each
-other, Muster's annotation applies. `muster.dev/topology` names the topology for all levels. A *level* is a node label
-key, the tierName of HyperNodes, or a tier's number. A malformed annotation has no effect; admission rejects it, because
-`mistakes` reports it.
+Kueue's (`kueue.x-k8s.io/podset-…`) and KAI-Scheduler's (`kai.scheduler/topology-…`). If levels in two of these groups
+contradict each other, Muster's own annotation applies. `muster.dev/topology` names the topology for all levels. A
+*level* is a node label key, the tierName of HyperNodes, or a tier's number. A malformed annotation has no effect;
+admission rejects it, because `mistakes` reports it.
 """
 
 import re
@@ -169,7 +169,7 @@ def _wrong_slices(annotations: Mapping[str, str], path: str, pods: int | None) -
     for level, size in (names.TOPOLOGY_SLICE_KEYS, names.KUEUE_SLICE_KEYS):
         one, other = (level, size) if level in annotations else (size, level)
         if one in annotations and other not in annotations:
-            yield FieldError(f"{path}[{other}]", f"must be set if {one} is", reason="Required")
+            yield FieldError(f"{path}[{other}]", f"must be set if {one} is set", reason="Required")
         number = annotations.get(size)
         if number is not None and not 0 < (whole_number(number, PODS.value) or 0) <= (pods or PODS.value):
             yield FieldError(f"{path}[{size}]", f"must be a number from 1 to {pods or PODS.value}", number)

@@ -178,7 +178,7 @@ KeyKind = Literal["ed25519", "ecdsa"]
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """One object, ready to apply (by server-side apply).
+    """One object that is ready for server-side apply.
 
     All components of a `stage` must be finished (Jobs complete, other objects applied) before the next stage begins. An
     object with `once` is created if it does not exist, and is never changed. An object with `keys` is an SSH Secret

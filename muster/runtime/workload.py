@@ -117,7 +117,7 @@ def _injections(
     known = {container.name: container for container in containers}
     for name in wanted:
         if name not in known:
-            message = f"must name containers of {path}; there are {', '.join(known)}"
+            message = f"must name containers of {path}, which has {', '.join(known)}"
             raise InvalidFieldError(FieldError(setting.path, message, name))
     return [known[name] for name in wanted]
 

@@ -2,8 +2,8 @@
 
 A step waits for other steps of the same JobFlow, without cycles. Entries with the same name are one step, as in
 Volcano. The Job of such a step is created from the first entry whose dependencies are met. The controller checks a
-probe of tasks in the status of Jobs. A probe that connects to pods is rejected, because users could make the controller
-probe networks that they cannot reach themselves.
+probe of tasks by the status of the Jobs. A probe that connects to pods is rejected, because users could make the
+controller probe networks that they cannot reach themselves.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence

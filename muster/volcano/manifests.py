@@ -73,7 +73,7 @@ def add_port(container: Manifest, name: str, port: int) -> None:
 
 
 def open_port(manifest: Manifest, name: str, port: int, *, init: bool = False) -> None:
-    """Open a port in every container, with `init` in the init containers too.
+    """Open a port in every container and, with `init`, in the init containers too.
 
     On the node's own network, only one container can open a port. In this case the first container opens the port,
     unless another container already opens it.

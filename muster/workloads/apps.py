@@ -30,7 +30,7 @@ class StatefulSetAdapter(Adapter):
         """Reject pods without a DNS name, and gangs whose pods wait for each other but are created one by one."""
         result = []
         if not self._spec.service_name:
-            message = f"must name a headless Service for {names.FRAMEWORK}: the pods find each other by it"
+            message = f"must name a headless Service for {names.FRAMEWORK}: the pods find each other by this Service"
             result.append(FieldError("spec.serviceName", message, reason="Required"))
         minimum = self._minimum
         if self._spec.pod_management_policy != "Parallel" and minimum > 1:

@@ -61,7 +61,7 @@ def native(job: JSON) -> Iterator[Addition]:
         return
     place = (*TEMPLATE, "metadata", "annotations")
     source = "spec.scheduling" if spec.get("scheduling") else "spec.template.spec"
-    yield Addition((*place, names.NATIVE_GROUP), "true", "its native PodGroup is its gang", source)
+    yield Addition((*place, names.NATIVE_GROUP), "true", "the Job's native PodGroup is its gang", source)
     given, there = mapping(value_at(job, ("metadata", "annotations"))), mapping(value_at(job, place))
     for key in (*names.GANG_TOPOLOGY_KEYS, *names.GANG_KEYS, names.ELASTIC):
         if key in given and key not in there:

@@ -12,7 +12,7 @@ from muster.workloads.table import row_of
 def workload_of(group: PodGroup) -> OwnerReference:
     """Return the workload of a gang: its owner, or the owner's creator if the user has written the creator.
 
-    For a PodGroup without an owner, the workload is the PodGroup itself.
+    A PodGroup without an owner is itself the workload.
     """
     owner = group.metadata.controller or next(iter(group.metadata.owner_references), None)
     return _named_after(workload_above(group.metadata)) or owner if owner else reference(group)

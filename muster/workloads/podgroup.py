@@ -101,7 +101,7 @@ def in_the_queue_of(existing: PodGroup, wanted: PodGroup) -> PodGroup:
 def update(existing: PodGroup, wanted: PodGroup) -> dict[str, Any]:
     """Return the merge patch that brings a PodGroup up to date; empty if nothing has changed.
 
-    The node pool of a PodGroup is not changed.
+    The patch never changes the node pool of a PodGroup.
     """
     patch = spec_changes(existing, wanted, _COMPUTED)
     for name in ("labels", "annotations"):

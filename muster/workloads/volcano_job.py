@@ -102,7 +102,7 @@ def _phase(job: JSON) -> str:
 
 
 def _resized(job: JSON, size: int, task: str) -> JSON:
-    """Return the patch for this number of a task's pods.
+    """Return the patch that gives a task this number of pods.
 
     A minimum of all pods of the task stays a minimum of all pods.
     """

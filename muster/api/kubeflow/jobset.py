@@ -31,7 +31,7 @@ class ReplicatedJob(Wire):
     template: JobTemplate
     """The template of its Jobs; `parallelism` is the number of pods."""
     group_name: str = "default"
-    """The group of replicated jobs to which this one belongs; `default` if left out."""
+    """The group of replicated jobs to which this replicated job belongs; `default` if left out."""
     replicas: int = 1
     """Number of Jobs of the replicated job; 1 if left out."""
     depends_on: list[JobDependency] = field(default_factory=list)
@@ -189,7 +189,7 @@ class JobSetStatus(Wire):
 
 
 class JobSet(Object):
-    """A set of Jobs that run together. Muster does not install the CRD of this kind."""
+    """A set of Jobs that run together. Muster does not install the CRD of JobSet."""
 
     spec: JobSetSpec = field(default_factory=JobSetSpec)
     """Desired state."""

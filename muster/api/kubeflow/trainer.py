@@ -95,7 +95,8 @@ class TrainJobSpec(Wire):
     suspend: bool = False
     """If true, the job's pods are deleted; the pods are created again once the field is false."""
     active_deadline_seconds: Annotated[int, Meta(ge=1)] | None = None
-    """Maximum duration of the job in seconds, counted from its start. A job that runs longer fails."""
+    """Maximum duration of the job in seconds, counted from its start. A job that runs longer than this duration
+    fails."""
     managed_by: Annotated[str, Meta(max_length=253)] | None = None
     """Name of the controller that manages the job: Muster's unless this is `kueue.x-k8s.io/multikueue`."""
     pod_template_overrides: list[JSON] = field(default_factory=list)

@@ -106,8 +106,8 @@ class VolcanoTopology(Wire):
     """Requirement that the pods run close to each other in the network topology."""
 
     mode: Literal["hard", "soft"] = "hard"
-    """With `hard`, the pods wait until the requirement can be met. With `soft`, they are placed as close together as
-    possible."""
+    """With `hard`, the pods wait until the requirement can be met. With `soft`, the pods are placed as close together
+    as possible."""
     highest_tier_allowed: NonNegative = 1
     """Highest network level that the pods may span; 1 is the lowest."""
 

@@ -96,7 +96,7 @@ class Object(Wire):
 
 
 class LocalReference(Wire):
-    """An object in the same namespace."""
+    """Reference to an object in the namespace of the referring object."""
 
     name: str
     """Name of the object."""

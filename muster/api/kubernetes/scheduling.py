@@ -1,8 +1,8 @@
 """Kubernetes' own gangs: PodGroup and Workload of scheduling.k8s.io/v1beta1, and the fields that refer to them.
 
 Kubernetes 1.37 and later serve PodGroups and Workloads if the feature gate GenericWorkload is enabled. Groups of groups
-(CompositePodGroups) are served only as v1alpha3, if the gate CompositePodGroup is enabled. The types are reduced to the
-fields that have an effect.
+(CompositePodGroups) are served only as v1alpha3, if the gate CompositePodGroup is enabled. The types of this module
+contain only the fields that Muster uses.
 """
 
 from typing import Any
@@ -13,7 +13,7 @@ from muster.api.base import Resource, Wire
 from muster.api.kubernetes.meta import Condition, Object
 
 INITIALLY_SCHEDULED = "PodGroupInitiallyScheduled"
-"""Condition of a PodGroup: enough of its pods have been scheduled at least once. A condition that is True stays
+"""Condition of a PodGroup: enough of its pods have been scheduled at least once. Once this condition is True, it stays
 True."""
 UNSCHEDULABLE = "Unschedulable"
 """Reason in the condition PodGroupInitiallyScheduled while the PodGroup waits for free capacity."""

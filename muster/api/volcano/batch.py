@@ -111,7 +111,7 @@ class VolumeSpec(Wire):
     mount_path: Annotated[str, Meta(min_length=1, pattern="^[^:]+$")] = ""
     """Mount path in all containers, without `:`."""
     volume_claim_name: str = ""
-    """Name of an existing claim. If only `volumeClaim` is set, a name is generated."""
+    """Name of an existing claim. If only `volumeClaim` is set, a name for the claim is generated."""
     volume_claim: ClaimSpec | None = None
     """Spec of a claim that is created for the job, and deleted together with it."""
 

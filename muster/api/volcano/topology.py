@@ -168,7 +168,7 @@ def idle_members(hyper_node: HyperNode) -> Iterator[str]:
         if member.type == "HyperNode" and selector.exact_match is None:
             yield f"{path} matches no HyperNode: use exactMatch, the only selector for HyperNodes"
         elif selector.label_match is not None and not _terms(selector.label_match):
-            yield f"{path} matches no node: name labels, because an empty labelMatch matches none"
+            yield f"{path} matches no node: list labels, because an empty labelMatch matches no node"
 
 
 def _terms(selector: LabelSelector) -> int:

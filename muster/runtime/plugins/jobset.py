@@ -163,7 +163,7 @@ def _failures(policy: Fields) -> Iterator[Unmapped]:
             yield Unmapped(f"{path}.onJobFailureReasons", reasons, f"left out, or contain {_POD_FAILED}", why)
         patterns = rule.get("onJobFailureMessagePatterns") or []
         if patterns:
-            why = "there is no batch/v1 Job whose message they could match"
+            why = "the pods have no batch/v1 Job whose failure message the patterns could match"
             yield Unmapped(f"{path}.onJobFailureMessagePatterns", patterns, "left out", why)
 
 
@@ -182,14 +182,14 @@ def _success(base: Fields, members: Collection[str]) -> Iterator[Unmapped]:
             why = "the success of one of several Jobs cannot complete the TrainJob, only the success of all"
             yield Unmapped(path, named, f"without {', '.join(sorted(several & targets))}", why)
     elif len(targets) > 1 and targets != set(members):
-        why = "the training is complete when one of them succeeds, or when all of them do"
+        why = "the training is complete when one replicated job succeeds, or when all of them have succeeded"
         yield Unmapped(path, named, f"one of {', '.join(members)}, or left out", why)
 
 
 def _of_job(path: str, spec: Fields) -> Iterator[Unmapped]:
     for key, value in sorted(spec.items()):
         if key not in _OF_JOBS and value is not None and _SAME_ANYWAY.get(key) != value:
-            why = _WHY.get(key, "the pods belong to one Job of Muster's, which has no such field")
+            why = _WHY.get(key, "the pods belong to one Job of Muster, which has no such field")
             yield Unmapped(f"{path}.{key}", value, _INSTEAD.get(key, "left out"), why)
 
 

@@ -88,7 +88,7 @@ def hostfile_text(info: Info, launcher: PodSet, slots: int) -> str:
     _fits(info, launcher, len(launcher.endpoints))  # checked first, because the length is user-supplied
     hosts = list(launcher.endpoints)
     if not all(hosts):
-        message = "mpi requires the names of all pods, but a pod without an owner only has the name of rank 0"
+        message = "mpi requires the names of all pods, but a pod without an owner has only the name of rank 0"
         raise InvalidFieldError(FieldError("metadata.ownerReferences", message, reason="Required"))
     if kind.short_launcher and hosts:
         hosts[0] = hosts[0].partition(".")[0]

@@ -115,7 +115,7 @@ def mount_path(settings: Settings) -> str:
     if setting is None:
         return DEFAULT_MOUNT_PATH
     if not setting.text.startswith("/"):
-        raise setting.invalid(f"must be a folder's absolute path: {setting.source}")
+        raise setting.invalid(f"must be the absolute path of a directory: {setting.source}")
     return folder(setting.text)
 
 

@@ -115,7 +115,7 @@ class TensorFlowRuntime:
 def _tf_config(info: Info, pod_set: PodSet) -> str:
     hosts = [host for each in info.trainers for host in each.endpoints]
     if not all(hosts):
-        message = "tensorflow requires the names of all pods, but a pod without an owner only has the name of rank 0"
+        message = "tensorflow requires the names of all pods, but a pod without an owner has only the name of rank 0"
         raise InvalidFieldError(FieldError("metadata.ownerReferences", message, reason="Required"))
     cluster = json.dumps({"worker": [f"{host}:{TF_PORT}" for host in hosts]}, separators=(",", ":"))
     index = "$(TF_TASK_INDEX)" if isinstance(pod_set.rank, FieldPath) else pod_set.rank

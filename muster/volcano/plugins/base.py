@@ -145,7 +145,7 @@ class JobPlugin:
         """Values of the flags in the Job."""
 
     def world(self, tasks: Collection[str]) -> Collection[str]:
-        """Return the tasks whose pod number or pod names the plugin passes to pods; neither may change meanwhile."""
+        """Return the tasks whose pod number or pod names are passed to pods, and must not change while pods run."""
         return ()
 
     def check(self, job: Job) -> Iterable[FieldError]:

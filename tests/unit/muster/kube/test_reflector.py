@@ -242,7 +242,7 @@ async def test_the_wait_between_streams_is_short_again_after_progress() -> None:
 
 
 @pytest.mark.parametrize(("may_be_absent", "random", "told", "changes"), [
-    pytest.param(False, 0.9, ("info", "waiting until it can be read"), [("a", "added"), ("old", "deleted")],
+    pytest.param(False, 0.9, ("info", "waiting until the kind can be read"), [("a", "added"), ("old", "deleted")],
         id="an installation is under way"),
     pytest.param(True, 0.0, ("info", "not served by this cluster"), [("old", "deleted"), ("a", "added")],
         id="another gate"),

@@ -89,7 +89,7 @@ def test_alive_though_not_ready(server: StatusServer, health: Health) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "status", "shown"), [("/metrics", 200, "things_total 3.0"), ("/", 404, "there are /metrics, ")]
+    ("path", "status", "shown"), [("/metrics", 200, "things_total 3.0"), ("/", 404, "the pages are /metrics, ")]
 )
 def test_what_else_is_served(server: StatusServer, path: str, status: int, shown: str) -> None:
     """The registry's counters; anything else is a 404 that names what there is."""

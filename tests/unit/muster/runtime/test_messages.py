@@ -28,13 +28,13 @@ SETTINGS: dict[str, tuple[str, dict[str, str], str]] = {
     "gpu without one": ("torch", {"nproc-per-node": "gpu"},
         "container node requests no GPU: add one to its resources, or use cpu"),
     "processes": ("torch", {"nproc-per-node": "many"}, NUMBER),
-    "inject-into": ("jax", {"inject-into": "gone"}, "must name containers of spec; there are node"),
+    "inject-into": ("jax", {"inject-into": "gone"}, "must name containers of spec, which has node"),
     "implementation": ("mpi", {"mpi-implementation": "MVAPICH"}, (
         "must be an MPI implementation that Muster supports (OpenMPI, Intel, MPICH): annotation "
         "muster.dev/mpi-implementation"
     )),
     "mount path": ("mpi", {"ssh-auth-mount-path": "home"},
-        "must be a folder's absolute path: annotation muster.dev/ssh-auth-mount-path"),
+        "must be the absolute path of a directory: annotation muster.dev/ssh-auth-mount-path"),
     "key": ("mpi", {"ssh-key": "rsa"}, "must be ed25519 (the default) or ecdsa"),
     "slots": ("mpi", {"nproc-per-node": "0"}, NUMBER),
     "slots of GPUs": ("mpi", {"nproc-per-node": "gpu"},
