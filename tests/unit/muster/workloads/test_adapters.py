@@ -146,7 +146,7 @@ def test_injected_containers_get_the_same() -> None:
     pods["metadata"]["annotations"]["muster.dev/inject-into"] = "gone"
     [(path, message)] = refused(w.indexed_job(pods))
     assert path == "metadata.annotations[muster.dev/inject-into]"
-    assert "there are node, side, check" in message
+    assert "which has node, side, check" in message
 
 
 def test_endpoints_are_sequences() -> None:
