@@ -77,8 +77,8 @@ def test_the_configuration_stays_as_it_is() -> None:
 
 
 @pytest.mark.parametrize(("obj", "words"), [
-    ({**pod(), "metadata": {"name": "a", "labels": [1]}}, "the object can not be read"),
-    (vcjob(task(topologyPolicy="best-effort", policies=7)), "the object can not be read"),
+    ({**pod(), "metadata": {"name": "a", "labels": [1]}}, "the object cannot be read"),
+    (vcjob(task(topologyPolicy="best-effort", policies=7)), "the object cannot be read"),
     ({**vcjob(task(minAvailable=9)), "metadata": {"name": "train"}}, "'minAvailable' is greater than 'replicas'"),
 ])  # fmt: skip
 def test_what_would_be_refused(obj: JSON, words: str) -> None:
