@@ -166,7 +166,7 @@ def test_a_pod_that_has_the_name_is_adopted_only_if_it_is_this_job_s(desk: Desk,
 
 
 REMEDY = "delete it, or give the Job or its task another name"
-BY_OWNER = "its owner reference (volcano.sh/task-spec, volcano.sh/task-index say another pod)"
+BY_OWNER = "its owner reference (volcano.sh/task-spec, volcano.sh/task-index name another pod)"
 IN_THE_WAY = {
     "of nobody": ({"ownerReferences": []}, f"exists already and has no owner; {REMEDY}"),
     "of this Job by its owner alone": ({}, f"exists already and belongs to this Job only by {BY_OWNER}; {REMEDY}"),
