@@ -7,8 +7,8 @@ Before the bind call for a member, kube-scheduler has checked the member's node 
 the member's resources. Once the bind calls of enough members are held, the gang can therefore certainly start.
 
 Because the planner has already chosen the nodes, the bind calls of a gang's members arrive shortly after each other.
-The barrier's timeout starts with the first call and is short, because held calls occupy capacity. Each call that
-arrives extends the timeout, because thousands of members need more time.
+The barrier's timeout starts with the first call and is short, because held calls occupy capacity. Each member
+that arrives extends the timeout, because thousands of members need more time.
 
 A *meeting* consists of the bind calls of one gang and one epoch, because members pinned by different placements do not
 start together. A meeting ends once, with one outcome for all its calls; the gang's next call opens another meeting. All

@@ -69,9 +69,9 @@ SYNC = Match(PolicyAction.SYNC_JOB)
 
 
 def match(job: Job, request: JobEvent) -> Match:
-    """Return the action that the Job's policies name for the event of a request.
+    """Return the action that a request names, or else the action that the Job's policies name for its event.
 
-    The action is a sync if the request is for an older version of the Job, or for another Job of the same name.
+    An event of an older version of the Job, or of another Job with the same name, only leads to a sync.
     """
     if request.action:
         return Match(request.action)

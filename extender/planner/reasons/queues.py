@@ -46,8 +46,8 @@ unreadable_capability = Sentence(
     "queue-unreadable-capability", "the capability of queue {queue} cannot be read: {error}"
 )
 first_waits = "the first gang of the queue waits: {reason}".format
-"""Reason for a Queue's status. All users may read queues, so the gang's name is not in the status but only in its
-PodGroup."""
+"""Reason for a Queue's status. Users of other namespaces may be allowed to read the queue, so only the
+gang's PodGroup contains the gang's name."""
 
 _REFUSALS = {
     OVER_CAPABILITY: "queue {queue} may use {limit} (capability) and uses {used}: {asked} more do not fit; wait until "

@@ -120,7 +120,7 @@ def _is_over(notice: Notice, now: float) -> bool:
 def answered(gang: GangView, notice: Notice, now: float, pods: Sequence[PodRecord] | None = None) -> bool:
     """Return True if a member reports that the gang is ready or has saved a checkpoint since the gang's notice.
 
-    Only answers of members in `pods` count; None means all members and the PodGroup.
+    Only acknowledgements by members in `pods` count; if `pods` is None, all members and the PodGroup can acknowledge.
     """
     answers = gang.answers if pods is None else [pod.answer for pod in pods if pod.answer]
     since = max(readable_time(notice.told_at) or now, gang.started_s or 0.0)
