@@ -1,8 +1,8 @@
 """The planner thread, which runs a planning cycle after every burst of changes, as long as this replica leads.
 
 The event loop copies the live state; the planner thread makes decisions on the copy; the committer writes the
-decisions. Each write names the version of the object or the epoch of the placement, so the API server rejects a write
-to an object that has changed in the meantime. After a rejected write, the planner decides again, because the object's
+decisions. Each write names the version of the object or the epoch of the placement. Therefore the API server rejects a
+write to an object that has changed meanwhile. After a rejected write, the planner decides again, because the object's
 change also wakes the planner.
 """
 

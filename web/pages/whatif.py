@@ -54,8 +54,8 @@ def _namespaces(context: RequestContext) -> list[str]:
 def _dump(context: RequestContext) -> ClusterDump:
     """Return the objects of the cluster with which a simulation starts.
 
-    For a caller who is not allowed to see the whole cluster, the result has only the objects that are needed to check
-    the requests of the caller's gangs.
+    If the caller is not allowed to see the whole cluster, the result has only the objects for checking the requests of
+    the caller's gangs.
     """
     whole = context.site.explainer.dump()
     if context.caller.everything:
