@@ -50,7 +50,8 @@ class Fed:
     """True if tenants create objects of the kind and can create large objects. Caches limit the memory that such
     objects use per namespace. Pods and claims have no such limit, because all pods and claims must be counted."""
     own: Callable[[Any, Any], bool] = lambda _old, _new: False
-    """Function that returns True for a change, from an old to a new object, that Muster itself has written."""
+    """Function of the old and the new object. It returns True for a change that Muster itself has written and has
+    already planned with."""
 
 
 def _only_status(old: PodGroup | None, new: PodGroup | None) -> bool:
