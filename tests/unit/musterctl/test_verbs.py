@@ -99,8 +99,8 @@ def test_a_world_is_resized_by_three_requests(asked: Any, server: Server, monkey
     }
     result = asked("resize", "statefulset/w", "--size=3")
     assert result.stdout == (
-        "statefulset.apps/w has the size 3: all of its pods stop and start again, because each of them is given their "
-        "number; it waits behind gangs of its class\n"
+        "statefulset.apps/w has the size 3: all of its pods stop and start again, because each pod contains the "
+        "number of pods; it waits behind gangs of its class\n"
     )
     tried = ["?dryRun=All"] * 2
     assert [each.partition("/w")[2] for each in server.requests if each.startswith("PATCH")] == [*tried, "", ""]
