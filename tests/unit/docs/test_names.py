@@ -35,6 +35,8 @@ OF_OTHERS = {
     "--nproc-per-node": "a flag of torchrun",
     "--override-type": "a flag of kubectl",
     "--overrides": "a flag of kubectl",
+    "ETCDCTL_CACERT": "a variable of etcdctl",
+    "ETCDCTL_ENDPOINTS": "a variable of etcdctl",
     "DataCacheInitializer": "a class of Kubeflow's SDK",
     "ElasticJobSet": "a feature gate of JobSet",
     "StrictModes": "an option of sshd",
