@@ -92,15 +92,34 @@ def test_clusters_own_scheduler(own_scheduler: Cluster, removed: Release, work: 
 
 def test_manifests_without_helm(removed: Release, work: Work) -> None:
     """`muster render | kubectl apply --server-side` installs the same, and `kubectl delete` takes it away."""
-    version = controlplane.version().removeprefix("v")
-    sets = [f"--set={each}" for each in chart.IMAGE]
-    done = CliRunner().invoke(main, ["render", f"--kubernetes-version={version}", *sets])
-    assert not done.exit_code, done.output
+    manifests = rendered()
     with figures.timed("muster render | kubectl apply: all replicas ready after"):
-        removed.apply(done.output)
+        removed.apply(manifests)
     work.submit("volcano-job")
     assert work.end("vcjob", "sleepers") == "Completed"
-    removed.delete(done.output)
+    removed.delete(manifests)
+
+
+def test_helm_and_kubectl_take_over(cluster: Cluster, removed: Release) -> None:
+    """Rendered manifests, then a release of helm, then both again: the same values cause no conflict, no new pods."""
+    manifests = rendered()
+    removed.apply(manifests)
+    before = {pod["metadata"]["uid"] for pod in removed.pods()}
+    removed.helm("install", chart.NAME, str(chart.CHART), "--take-ownership", *chart.sets(chart.IMAGE))
+    removed.apply(manifests)
+    assert "REVISION: 2" in removed.helm("upgrade", chart.NAME, str(chart.CHART), "--reuse-values")
+    removed.wait_ready()
+    assert {pod["metadata"]["uid"] for pod in removed.pods()} == before
+    diff = cluster.plane.kubectl("diff", "--server-side", "--filename=-", stdin=manifests)
+    assert not diff.returncode, diff.stdout + diff.stderr
+
+
+def rendered() -> str:
+    """What `muster render` prints for the cluster's version of Kubernetes."""
+    version = controlplane.version().removeprefix("v")
+    done = CliRunner().invoke(main, ["render", f"--kubernetes-version={version}", *chart.sets(chart.IMAGE)])
+    assert not done.exit_code, done.output
+    return str(done.output)
 
 
 def test_the_page_and_the_history(cluster: Cluster, removed: Release, work: Work, wait_for: Callable[..., Any]) -> None:

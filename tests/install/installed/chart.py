@@ -54,14 +54,13 @@ class Release:
         kubectl("label", "namespace", SYSTEM_NAMESPACE, f"pod-security.kubernetes.io/enforce={level}", "--overwrite")
         start = time.monotonic()
         more = [f"--set-file={value}={file}" for value, file in files.items()]
-        self.helm("install", NAME, str(CHART), *_sets(IMAGE), *_sets(settings), *more)
+        self.helm("install", NAME, str(CHART), *sets(IMAGE), *sets(settings), *more)
         self.wait_ready()
         return time.monotonic() - start
 
     def apply(self, manifests: str) -> None:
-        """Applies what `muster render` printed, also over CRDs that helm has left; returns when all is ready."""
-        taken = ("--server-side", "--force-conflicts")
-        done = self._cluster.plane.kubectl("apply", *taken, "--filename=-", stdin=manifests)
+        """Applies what `muster render` printed, also over what helm has installed; returns when all is ready."""
+        done = self._cluster.plane.kubectl("apply", "--server-side", "--filename=-", stdin=manifests)
         if done.returncode:
             raise ChartError(f"kubectl apply: {done.stderr.strip()}")
         self.wait_ready()
@@ -76,7 +75,7 @@ class Release:
     def upgrade(self, *settings: str) -> float:
         """Changes values of the release; the time until all pods were new and ready, in seconds."""
         start = time.monotonic()
-        self.helm("upgrade", NAME, str(CHART), "--reuse-values", *_sets(settings))
+        self.helm("upgrade", NAME, str(CHART), "--reuse-values", *sets(settings))
         self.wait_ready()
         return time.monotonic() - start
 
@@ -207,5 +206,6 @@ def _status(pod: Pod, container: str) -> dict[str, Any]:
     return status
 
 
-def _sets(settings: Sequence[str]) -> list[str]:
+def sets(settings: Sequence[str]) -> list[str]:
+    """Settings as helm and `muster render` take them."""
     return [f"--set={each}" for each in settings]
