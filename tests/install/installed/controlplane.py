@@ -32,6 +32,10 @@ _NAMES: Final = (
 _ETCD: Final = "http://127.0.0.1:2379"
 _PEER: Final = "http://127.0.0.1:2380"
 _CLIENT: Final = "kubelet-client"
+_ALONE: Final = ("--leader-elect=false",)
+"""There is one of each part: on a busy machine one that elects itself misses a renewal, and ends."""
+_PATIENT: Final = ("--leader-elect=true", "--leader-elect-lease-duration=90s", "--leader-elect-renew-deadline=80s")
+"""The same with an election."""
 
 
 class ControlPlane:
@@ -123,6 +127,7 @@ class ControlPlane:
         return [
             str(program("kube-controller-manager")),
             *self._credentials("kube-controller-manager"),
+            *_ALONE,
             f"--service-account-private-key-file={self.pki.key_file(SERVICE_ACCOUNTS)}",
             f"--root-ca-file={self.pki.ca_file}",
             f"--cluster-signing-cert-file={self.pki.ca_file}",
@@ -132,16 +137,17 @@ class ControlPlane:
         ]
 
     def _scheduler(self) -> list[str]:
-        config = [f"--config={self.scheduler_config}"] if self.scheduler_config else []
         # On the node that tests call a control plane: with scheduler.mode cluster the extender is on its loopback.
-        enter = network.place(1).enter
-        return [*enter, str(program("kube-scheduler")), *self._credentials("kube-scheduler"), *config]
+        command = [*network.place(1).enter, str(program("kube-scheduler")), *self._credentials("kube-scheduler")]
+        if self.scheduler_config is None:
+            return [*command, *_ALONE]
+        # It elects itself, as that configuration says and as an extender plans for a leader only.
+        return [*command, f"--config={self.scheduler_config}", *_PATIENT]
 
     def _credentials(self, part: str) -> list[str]:
         kubeconfig = self.kubeconfig(part)
         flags = ("kubeconfig", "authentication-kubeconfig", "authorization-kubeconfig")
-        # Each is alone: on a busy machine one that elects itself misses a renewal, and ends.
-        return [*(f"--{flag}={kubeconfig}" for flag in flags), "--bind-address=127.0.0.1", "--leader-elect=false"]
+        return [*(f"--{flag}={kubeconfig}" for flag in flags), "--bind-address=127.0.0.1"]
 
 
 def program(name: str) -> Path:
