@@ -12,7 +12,7 @@ from certs.rotation import Bundles, Drop, Issue, NewAuthority, Refuse, Situation
 
 
 def all_steps(content: Content | None, bundles: Bundles, at: Situation) -> tuple[Content | None, list[Step]]:
-    """Take all steps that are possible now; return the steps, and the resulting content, which one write stores."""
+    """Take all steps that are possible now; return the Secret's new content, which one write stores, and the steps."""
     steps: list[Step] = []
     while step := next_step(content, bundles, at):
         steps.append(step)
@@ -21,7 +21,7 @@ def all_steps(content: Content | None, bundles: Bundles, at: Situation) -> tuple
 
 
 def _after(content: Content, step: Step, at: Situation) -> Content:
-    """Return the content of the Secret after one step."""
+    """Take one step of the rotation; return the Secret's new content."""
     match step:
         case NewAuthority():
             return _with_authority(content, at)

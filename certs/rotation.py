@@ -184,8 +184,8 @@ def bundle_for(
 ) -> tuple[Certificate, ...]:
     """Return the new caBundle of a webhook whose caBundle is now `present`.
 
-    The new caBundle consists of the Secret's authorities, of the authorities in `also`, and of those in `present` whose
-    certificates a replica may still present.
+    The new caBundle consists of the Secret's authorities, of the authorities in `also`, and of authorities in `present`
+    that signed a certificate which a replica may still present.
     """
     trusted = dict.fromkeys((*content.trusted, *also))
     if not trusted:

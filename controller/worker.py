@@ -53,7 +53,7 @@ class _Wait:
 
 
 class Unanswered:
-    """The keys of one worker whose passes wait for webhooks to respond. Thread-safe."""
+    """Keys of one worker that wait for a webhook that did not respond in their last passes. Thread-safe."""
 
     def __init__(self, controller: str, monotonic_s: Callable[[], float] = time.monotonic) -> None:
         self._controller = controller

@@ -65,7 +65,7 @@ IDLE = 10.0
 
 
 class Pauses:
-    """The pauses between cycles, and the namespaces whose changes end a pause.
+    """The pauses between cycles, and the namespaces in which a change ends a pause.
 
     A change ends the pause if its namespace has used less CPU time than `BURST_S`. So a namespace with many changes
     does not delay the gangs of other namespaces. One half of a cycle's CPU time is charged to the namespaces whose

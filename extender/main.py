@@ -1,4 +1,4 @@
-"""The extender process, which connects the parts and serves the verbs."""
+"""The extender process, which connects the components and serves the verbs."""
 
 import asyncio
 import time
@@ -58,7 +58,7 @@ BINDINGS = 32
 
 
 class Extender:
-    """All parts of the extender process; the verbs, the state and the calls to the API server run on `loop`."""
+    """All components of the extender process; `loop` is the event loop that handles verbs and sends requests."""
 
     def __init__(self, options: ExtenderOptions, config_file: ConfigFile, loop: asyncio.AbstractEventLoop) -> None:
         settings = options.settings

@@ -40,7 +40,7 @@ _JUST_S: Final = 2.0
 @dataclass(slots=True)
 class _Gang:
     workload: str
-    """UID of the workload whose trace contains the gang's steps."""
+    """UID of the workload; the trace of this workload contains the gang's steps."""
     submitted_s: float
     reached: set[str] = field(default_factory=set)
 

@@ -41,7 +41,7 @@ UID_CHARS: Final = 63
 
 
 class Entries:
-    """The gangs, runs and holdings of nodes that have not ended, and all changes since the last `take_changes`."""
+    """The gangs that have not ended, their current runs and the nodes that they hold, and all changes not taken yet."""
 
     def __init__(self, offers: Callable[[str], Vector | None] = lambda _: None) -> None:
         self.changes = RowChanges()
@@ -80,7 +80,7 @@ class Entries:
         """Maps the UID of a pod that is about to be evicted to the reason as text."""
         self.hourly = HourlyLimit()
         self._alive: Counter[str] = Counter()
-        """Maps a gang to the number of its runs and holdings of nodes that have not ended."""
+        """Maps a gang to the number of its unfinished runs, plus the number of records of nodes that it holds."""
 
     def reopen(
         self,
@@ -89,7 +89,7 @@ class Entries:
         holdings: Iterable[Holding],
         ended: Iterable[str] = (),
     ) -> None:
-        """Load the gangs, runs and holdings of nodes that have not ended according to the store.
+        """Load, from the store, the gangs that have not ended, their current runs and the nodes that they hold.
 
         `ended` contains the UIDs of ended pods that the API server may still list.
         """
@@ -138,7 +138,7 @@ class Entries:
                     self.changed(each)
 
     def opened(self, holding: Holding) -> None:
-        """Record that a member got its node; a holding without a node represents the spare slots of its run."""
+        """Record that a member got its node, or if `holding` names no node, that a run got spare slots."""
         self.holdings[holding.pod] = holding
         self._has_begun(holding)
         self.hourly.add_rows(self.gangs[holding.gang].namespace, 1)
@@ -152,7 +152,7 @@ class Entries:
             self.spares[holding.run] = holding.pod
 
     def ended(self, holding: Holding) -> None:
-        """Record that a member has left its node."""
+        """Record that a member left its node, or if `holding` names no node, that a run lost its spare slots."""
         self.changed(holding)
         del self.holdings[holding.pod]
         if not holding.node:
@@ -201,7 +201,7 @@ class Entries:
             self.changes.runs[run.uid] = run
 
     def changed(self, holding: Holding) -> None:
-        """Mark a holding of a node as changed, so that it is written to the store."""
+        """Mark the record of a held node as changed, so that the record is written to the store."""
         self.changes.holdings[holding.pod] = holding
 
     def deleted(self, namespace: str, key: str) -> None:
@@ -222,16 +222,16 @@ class Entries:
             self.asked.popitem(last=False)
 
     def less_alive(self, gang: str) -> None:
-        """Record that a run or a holding of a gang has ended.
+        """Record that a run of a gang has ended, or that a member of the gang has left its node.
 
-        If the gang itself has ended, too, and has no other unfinished run or holding, drop the gang.
+        If the gang itself has ended, too, has no other unfinished run and holds no other node, drop the gang.
         """
         self._alive[gang] -= 1
         if known := self.gangs.get(gang):
             self.forget(known)
 
     def forget(self, gang: RecordedGang) -> None:
-        """Drop a gang that has ended and has no unfinished run or holding."""
+        """Drop a gang that has ended, has no unfinished run and holds no node."""
         if gang.ended is not None and self._alive[gang.id] <= 0 and gang.owner_key not in self.of_owner:
             self.gangs.pop(gang.id, None)
             del self._alive[gang.id]

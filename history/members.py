@@ -88,9 +88,9 @@ def pod_gone(entries: Entries, uid: str, moment: ObservationTime, last: Recorded
 
 
 def unseen(entries: Entries, uids: Iterable[str], since: int, until: int) -> int:
-    """End the holdings of nodes by pods that ended at an unknown time between `since` and `until`.
+    """Record that pods have left their nodes, at an unknown time between `since` and `until`.
 
-    The middle of the interval is recorded as the end. Return the number of pods whose holdings have ended.
+    The middle of the interval is recorded as the time. Return the number of pods that had a node until now.
     """
     half = max(0, until - since) // 2
     count = 0
@@ -160,7 +160,10 @@ def _bound(entries: Entries, pod: RecordedPod, run: GangRun, moment: Observation
 
 
 def _close(entries: Entries, holding: Holding, end: Ended) -> None:
-    """End a holding. If the member's run has no PodGroup and no other member with a node, also end the run."""
+    """Record that a member has left its node.
+
+    If the member's run has no PodGroup and no other member with a node, also end the run.
+    """
     holding.ended = max(end.at, holding.bound)
     holding.reason = end.reason
     holding.within += end.within

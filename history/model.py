@@ -225,7 +225,7 @@ class GangRun(Charge, kw_only=True):
 
 
 class Holding(Charge, kw_only=True):
-    """A holding of a node: the period for which one pod held its node."""
+    """The period for which a pod held its node; without a node, the period for which a run held spare slots."""
 
     pod: str
     """UID of the pod."""
@@ -288,7 +288,7 @@ class RowChanges(msgspec.Struct):
 
 
 class Scope(msgspec.Struct, frozen=True):
-    """The namespaces whose gangs a user is allowed to see; None means all namespaces."""
+    """The namespaces in which a user is allowed to see gangs; None means all namespaces."""
 
     namespaces: frozenset[str] | None = None
     born: frozenset[tuple[str, int]] = frozenset()

@@ -272,9 +272,9 @@ class HistoryRecorder:
             self.tallies = None
 
     def _tally(self, changes: RowChanges) -> None:
-        """Add the ended holdings of nodes to the usage of the current periods.
+        """Add the usage of members that have left their nodes to the usage of the current periods.
 
-        For a new period, the usage is read from the store, which already contains the ended holdings.
+        For a new period, the usage is read from the store, which already includes these members.
         """
         if self.tallies is None:
             self.tallies = Tallies(self._now(), self._closed_since, self._budgeted)

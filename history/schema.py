@@ -119,6 +119,6 @@ DAYS: Final = Table(
 FOLDS: Final = Table(
     "folds", METADATA, Column("namespace", String(63), primary_key=True), Column("until", BigInteger, nullable=False)
 )
-"""Time until which a namespace is aggregated, if the namespace exceeded its share and was aggregated further than all
-others.
+"""Times until which the usage of namespaces is aggregated. The table contains only namespaces that exceeded their share
+of the store. Their usage is aggregated further than the usage of all other namespaces.
 """

@@ -52,7 +52,11 @@ class ReadWindow(NamedTuple):
 
 
 def floors(store: HistoryStore) -> dict[str, int]:
-    """Return the time until which a namespace is aggregated, for namespaces that are aggregated further than others."""
+    """Return a mapping from namespaces to the time until which their usage is aggregated.
+
+    The mapping contains only namespaces that exceeded their share of the store. Their usage is aggregated further than
+    the usage of all other namespaces.
+    """
     with store.failing(), store.engine.connect() as connection:
         return {str(name): int(until) for name, until in connection.execute(select(FOLDS.c.namespace, FOLDS.c.until))}
 
@@ -96,7 +100,7 @@ values count instead.
 
 
 _Owners = dict[str, tuple[Key, int]]
-"""Maps a gang to its key, and to the time from which on the user may see its usage."""
+"""Maps a gang to its key, and to the time until which its usage is aggregated further than usual (0 if it is not)."""
 
 
 def _spans(store: HistoryStore, window: ReadWindow, fields: Collection[str], *, still: bool) -> Iterator[TimeSpan[Key]]:
@@ -110,14 +114,14 @@ def _spans(store: HistoryStore, window: ReadWindow, fields: Collection[str], *, 
 
 
 class _Charged:
-    """Divider of the time of a row among the queues that are charged for the row."""
+    """Splitter of time spans: if a gang moved to another queue, its time span becomes one time span for each queue."""
 
     def __init__(self, fields: Collection[str]) -> None:
         self._fields = [name for name in _CHARGED if name in fields]
         self._keys: dict[tuple[Key, str, str], Key] = {}
 
     def spans(self, span: TimeSpan[Key], queue: str, user: str, moves: str) -> Iterator[TimeSpan[Key]]:
-        """Yield the parts of a row's time, one for each charged queue, each with its key."""
+        """Yield the row's time span with its key; if its gang moved to another queue, one time span per queue."""
         if not self._fields:
             yield span
             return

@@ -209,7 +209,7 @@ class HistoryStore:
             connection.execute(statement, rows[first : first + _AT_ONCE])
 
     def open_rows(self) -> tuple[list[RecordedGang], list[GangRun], list[Holding]]:
-        """Return the gangs, runs and holdings of nodes that have not ended, with which a new recorder continues."""
+        """Return the gangs that have not ended, their current runs and the nodes that they hold, for a new recorder."""
         with self.failing(), self.engine.connect() as connection:
             holdings = [
                 Holding(**{**row, "amounts": vector_of(row["amounts"]), "moves": moves_of(row["moves"])})

@@ -44,7 +44,8 @@ _MINUTE_S: Final = 60
 _HOUR_S: Final = 3600
 ROOT: Final = Path(__file__).resolve().parents[1]
 PACKAGES: Final = ("webhook", "extender", "controller", "history", "web", "muster")
-"""Packages whose metrics the documentation lists; every process also exports the metrics of the package `muster`."""
+"""Packages with metrics that the documentation lists; every process also exports the metrics of the package
+`muster`."""
 _METRIC_KINDS: Final = ("Counter", "Gauge", "Histogram", "CounterMetricFamily")
 """Names of the classes by which the code declares metrics. CounterMetricFamily is for collectors, which compute values
 at each scrape."""

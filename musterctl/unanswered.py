@@ -23,7 +23,8 @@ def note_cluster(kubeconfig: Path | None, server: str) -> None:
 def message_of(context: click.Context, error: Unreachable) -> str:
     """Return the error message.
 
-    For a local control plane, it contains the name and a command that shows the parts; for other clusters, the address.
+    For a local control plane, it contains the name and a command that shows the components; for other clusters, the
+    address.
     """
     kubeconfig, server = context.meta.get(_CLUSTER, (None, ""))
     folders = Path(kubeconfig or os.environ.get("KUBECONFIG", "")).resolve().parents

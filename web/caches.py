@@ -40,7 +40,8 @@ _OF_ROWS: Final[tuple[Resource[Any], ...]] = (
 )  # fmt: skip
 """Kinds of the objects from which the rows of the list of gangs are computed."""
 _OF_TENANTS: Final[tuple[Resource[Any], ...]] = (TRAIN_JOBS, *(fed.resource for fed in FEED if fed.limited))
-"""Kinds whose objects tenants can make large; these kinds have the same memory limits per namespace as in the extender.
+"""Kinds of which tenants can create large objects; these kinds have the same memory limits per namespace as in the
+extender.
 """
 _PACKED: Final[Mapping[Resource[Any], Any]] = {JOBS: Job, TRAIN_JOBS: TrainJob}
 

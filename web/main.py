@@ -32,7 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return the parser of the command line, whose arguments are the fields of `ForAll` except the history."""
+    """Return the parser of the command line; its arguments are the fields of `ForAll` except the history."""
     found = argparse.ArgumentParser(
         prog="web",
         description="Muster's web page for all users with a token. It accepts only TLS connections, to protect tokens.",

@@ -21,7 +21,7 @@ class Caller(Struct, frozen=True, kw_only=True):
     name: str = ""
     """The user's name in the API server; empty on loopback, where the user has started the page."""
     scope: Scope = field(default_factory=Scope)
-    """The namespaces whose gangs the caller may list."""
+    """The namespaces in which the caller may list gangs."""
     nodes: bool = True
     """True if the caller may list nodes."""
     queues: bool = True

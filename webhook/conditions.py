@@ -175,7 +175,7 @@ OF_NO_CONTROLLER: Final = (
         f"!{_USER}.startsWith('{ACCOUNT}' + request.namespace + ':')))"
     ),
 )
-"""Condition for objects whose creator is the sender of the request, by the rule of `senders.is_controller`. Objects
+"""Condition for objects that were created by the sender of the request, by the rule of `senders.is_controller`. Objects
 from controllers are excluded, because a controller creates objects for another user."""
 
 

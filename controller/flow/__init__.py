@@ -1,4 +1,4 @@
-"""The controllers of JobFlows, which create Jobs, and of JobTemplates, whose status lists the Jobs created from them.
+"""The controllers of JobFlows and JobTemplates. A JobFlow creates Jobs; a JobTemplate's status lists its Jobs.
 
 `rules` decides which Jobs are due, builds a Job from its JobTemplate, and computes the status. `controller` reads and
 writes objects.

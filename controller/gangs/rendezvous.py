@@ -148,7 +148,7 @@ class Rendezvous(KeyController):
         self._recorder.event(workload, "Warning", "ServiceError", message)
 
     def _workload(self, pod: Pod) -> Object | None:
-        """Return the topmost owner in the pod's metadata, from whose name the webhook derives the Secret's name."""
+        """Return the topmost owner in the pod's metadata; the owner's name determines the Secret's name."""
         meta = pod.metadata
         for label, resource in _BY_LABEL.items():
             if label in meta.labels:

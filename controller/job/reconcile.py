@@ -51,8 +51,8 @@ class Reconciler:
         self._commands = CommandHandler(context, self._actions)
         self._provisioner = Provisioner(context)
         self._reported: dict[str, str] = {}
-        """Maps the UID of a Job to the kind of obstacle in its last Event. After a restart of the controller, one Event
-        is repeated."""
+        """Maps the UID of a Job to the kind of obstacle in its last Event. A restarted controller has an empty map, and
+        records the Event about a persisting obstacle once more."""
 
     def process(self, key: str) -> None:
         """Run one pass over the Job. Unhandled events stay pending, even if the pass raises.

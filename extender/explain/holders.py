@@ -44,7 +44,7 @@ class Holder:
     room: int = 0
     """Number of additional pods of the waiting gang that fit on the nodes once the holder has ended."""
     end: float | None = None
-    """Expected end of the holder's last pod, in seconds since the epoch; None if unknown."""
+    """Expected end time of the holder's last pod, in seconds since the epoch; None if unknown."""
 
     @property
     def words(self) -> str:

@@ -205,7 +205,7 @@ class Reliever:
             yield Relief("ends", reasons.relief.ends([holder.words for holder in chosen]), names)
 
     def _together(self, found: list[Holder], missing: int) -> list[Holder]:
-        """Return a small set of holders whose end lets the gang start, the largest holders first."""
+        """Return a small set of holders, the largest first; the gang can start when these holders end."""
         chosen: list[Holder] = []
         for holder in found:
             chosen.append(holder)

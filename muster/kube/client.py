@@ -45,7 +45,7 @@ class LoopIterator(Iterator[R], Generic[R]):
 def _blocking(
     call: Callable[Concatenate[LoopClient, P], Coroutine[Any, Any, R]],
 ) -> Callable[Concatenate["Client", P], R]:
-    """Return a version of a call that blocks the calling thread until the result is there."""
+    """Return a version of an asynchronous call for threads, which blocks until the result is available."""
 
     @wraps(call)
     def blocking(self: "Client", /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -57,7 +57,7 @@ def _blocking(
 def _stepwise(
     call: Callable[Concatenate[LoopClient, P], AsyncGenerator[R]],
 ) -> Callable[Concatenate["Client", P], LoopIterator[R]]:
-    """Return a version of a call whose items a thread iterates over; the first item causes the request."""
+    """Return a version of an asynchronous generator for threads; the request is sent when the first item is read."""
 
     @wraps(call)
     def stepwise(self: "Client", /, *args: P.args, **kwargs: P.kwargs) -> LoopIterator[R]:
@@ -70,7 +70,7 @@ def _stepwise(
 def _opening(
     call: Callable[Concatenate[LoopClient, P], Coroutine[Any, Any, Watch[R]]],
 ) -> Callable[Concatenate["Client", P], LoopIterator[tuple[str, R]]]:
-    """Return a version of a call whose events a thread iterates over; the stream is open when the call returns."""
+    """Return a version of an asynchronous watch for threads; the stream is open when the call returns."""
     opened = _blocking(call)
 
     @wraps(call)

@@ -129,7 +129,7 @@ class _KubeconfigEntry(msgspec.Struct):
 
 
 class _Kubeconfig(msgspec.Struct, rename="kebab"):
-    """Structure of a kubeconfig, limited to the parts whose errors in the package `kubernetes` might quote a secret."""
+    """Fields of a kubeconfig to check, because errors in the package `kubernetes` might quote a secret."""
 
     contexts: list[_KubeconfigEntry]
     clusters: list[_KubeconfigEntry]

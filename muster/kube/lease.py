@@ -115,7 +115,7 @@ class Elector:
 
         If a response is lost ("unknown"), the process leads until its deadline. Once `leading` has been False, even
         briefly, work may have been rejected or abandoned. `leading` must therefore not become True again without a call
-        of `on_started`. A process whose renewal was too late stops leading for this reason.
+        of `on_started`. Therefore, a process that has renewed the lease too late stops leading.
         """
         sent_at = self._monotonic_s()
         holder = self._try()

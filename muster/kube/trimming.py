@@ -36,7 +36,7 @@ class _Metadata(msgspec.Struct, rename="camel", gc=False):
 
 
 class _Container(msgspec.Struct, gc=False):
-    """The fields of a container whose length no limit covers."""
+    """The fields of a container that have no limit on their length."""
 
     command: msgspec.Raw = msgspec.Raw()
     args: msgspec.Raw = msgspec.Raw()

@@ -1,4 +1,4 @@
-"""One watch request, whose response is split into lines, each of which is decoded into a typed event."""
+"""One watch request; its response is split into lines, and each line is decoded into a typed event."""
 
 import asyncio
 from collections import deque

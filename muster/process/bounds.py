@@ -93,7 +93,7 @@ class BoundedConnection(HttpToolsProtocol):
         super().on_header(name, value)
         self._header_bytes += len(name) + len(value)
         if self._header_bytes > HEADER_BYTES or len(self.headers) > HEADER_FIELDS:
-            raise ValueError(f"a header has at most {HEADER_BYTES} bytes in {HEADER_FIELDS} fields")
+            raise ValueError(f"the header exceeds {HEADER_BYTES} bytes or {HEADER_FIELDS} fields")
 
     def on_headers_complete(self) -> None:
         """Make this request the connection's last one if the connection is too old, or if the server is stopping."""

@@ -1,4 +1,4 @@
-"""Settings that are equal for all pods of a process, in a YAML file whose fields a Struct defines.
+"""Settings that are equal for all pods of a process, in a YAML file; a Struct defines the fields of the file.
 
 Only the Struct defines the type, limits, default and description of a setting. Command-line flags are only for settings
 that differ between pods.

@@ -190,7 +190,7 @@ def is_gpu(resource: str) -> bool:
 
 
 def is_divided(node: Node, amounts: Vector) -> bool:
-    """Return True for a node with MIG devices (with either of NVIDIA's strategies), whose devices pods cannot share."""
+    """Return True for a node with MIG devices (of either NVIDIA strategy), because pods cannot share such devices."""
     divided = any(amount > 0 and name.startswith(names.MIG_PREFIX) for name, amount in amounts.items())
     return divided or "-MIG-" in node.metadata.labels.get(names.GPU_PRODUCT, "")
 

@@ -65,7 +65,7 @@ def mistakes(annotations: Mapping[str, str], path: str) -> Iterator[FieldError]:
         yield FieldError(f"{path}[{names.BORROWS}]", "must be true or false", borrows_text)
     if borrows_text == "true" and annotations.get(names.PREEMPTABLE) == "false":
         why = "a gang on borrowed spares is evicted when the lender needs the spares"
-        message = f"must be left out with {names.PREEMPTABLE}=false: {why}"
+        message = f"must not be true if {names.PREEMPTABLE} is false: {why}"
         yield FieldError(f"{path}[{names.BORROWS}]", message, borrows_text)
     text = annotations.get(names.SPARES)
     if text is None:

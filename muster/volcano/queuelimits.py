@@ -85,7 +85,7 @@ def read_window(days: str, hours: str, zone: str | None, limits: Vector) -> Usag
         known = zone_of(zone)
     except ScheduleError:
         raise ValueError(
-            f"{zone!r} is not one of IANA's time zones, such as Europe/Berlin; {_WINDOW_EXAMPLE}"
+            f"{zone!r} is not a name from the IANA time zone database, such as Europe/Berlin; {_WINDOW_EXAMPLE}"
         ) from None
     text = " ".join(filter(None, (days, hours, zone or "UTC")))
     return UsageWindow(_days(days), begin, end if end > begin else end + _MINUTES, known, limits, text)

@@ -43,12 +43,12 @@ class ScheduleError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Every:
-    """A schedule with a fixed interval after its start; times are in seconds since the epoch."""
+    """A schedule that repeats at a fixed interval, counted from its start; times are in seconds since the epoch."""
 
     seconds: float
 
     def after(self, time_s: float, start_s: float) -> float:
-        """Return the first scheduled time after `time_s`; `start_s` is the beginning of the schedule."""
+        """Return the first scheduled time after `time_s`; `start_s` is the start of the schedule."""
         return start_s + max(1, (time_s - start_s) // self.seconds + 1) * self.seconds
 
     def latest(self, time_s: float, since_s: float, start_s: float) -> float | None:
@@ -113,11 +113,13 @@ def zone_of(name: str | None) -> ZoneInfo:
     if name is None:
         return ZoneInfo("UTC")
     if not _ZONE.fullmatch(name) or name.lower() in {"local", "localtime"}:
-        raise ScheduleError("unknown timeZone: must be a name of IANA's time zones, such as Europe/Berlin")
+        raise ScheduleError("unknown timeZone: must be a name from the IANA time zone database, such as Europe/Berlin")
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:  # a folder of the database is an OSError
-        raise ScheduleError("invalid timeZone: must be a name of IANA's time zones, such as Europe/Berlin") from error
+        raise ScheduleError(
+            "invalid timeZone: must be a name from the IANA time zone database, such as Europe/Berlin"
+        ) from error
 
 
 def _interval_s(words: list[str]) -> float:

@@ -108,12 +108,12 @@ class Adapter(ABC):
 
 
 def label(key: str) -> FieldPath:
-    """Return the value that the pod's label has."""
+    """Return the path of a pod's label, as a value that the kubelet reads from the pod."""
     return FieldPath(f"metadata.labels['{key}']")
 
 
 def annotation(key: str) -> FieldPath:
-    """Return the value that the pod's annotation has."""
+    """Return the path of a pod's annotation, as a value that the kubelet reads from the pod."""
     return FieldPath(f"metadata.annotations['{key}']")
 
 

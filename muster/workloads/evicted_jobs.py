@@ -1,4 +1,4 @@
-"""Batch Jobs, including those in JobSets, whose disrupted pods Kubernetes counts as failed.
+"""Batch Jobs, including those in JobSets, for which Kubernetes counts disrupted pods as failed.
 
 Kubernetes counts disrupted pods towards `backoffLimit` (6 by default). Draining the nodes of seven pods would therefore
 fail the Job for good, together with its JobSet. The extender prevents Kubernetes from counting the pods that Muster

@@ -88,7 +88,7 @@ class FrameworkWorld:
     group: Callable[[ObjectMeta], str]
     """Function that returns the name of the PodGroup of a pod with this metadata; "" for pods of other kinds."""
     rules: GangRules = field(default_factory=GangRules)
-    """Rules for the end of the gang, whose functions take the workload as argument."""
+    """Rules for the end of the gang; the functions of the rules take the workload as argument."""
     uid_label: str = ""
     """Label of pods with the workload's UID; empty without such a label."""
     part_label: str = ""

@@ -99,7 +99,7 @@ def _adapter(stateful_set: StatefulSet, pod: PodContext) -> LeaderWorkerSetAdapt
 
 
 def _world(pod: ObjectMeta) -> str:
-    """Return the gang name of a group's leader and workers, which is equal although they belong to two StatefulSets."""
+    """Return the name of the gang that a group's leader and workers form, although they belong to two StatefulSets."""
     labels = pod.labels
     return f"podgroup-lws-{labels[LWS_NAME]}.{labels[LWS_GROUP]}" if LWS_NAME in labels and LWS_GROUP in labels else ""
 

@@ -28,10 +28,10 @@ _PASS_THROUGH = {"ignore_unknown_options": True, "allow_interspersed_args": Fals
 @click.command()
 @existing_name_option
 def status(name: str) -> None:
-    """Shows the parts of a local control plane.
+    """Shows the components of a local control plane.
 
-    The command also shows why one of Muster's processes is not ready. If a part has died, the command shows the end of
-    the part's log and exits with code 1.
+    The command also shows why one of Muster's processes is not ready. If a component has died, the command shows the
+    end of the component's log and exits with code 1.
     """
     plane = existing(name)
     if isinstance(plane, KindCluster):
@@ -47,7 +47,7 @@ def status(name: str) -> None:
 
 
 def show(plane: Plane) -> None:
-    """Print the table of parts, the folder of the control plane, and the runtimes for TrainJobs."""
+    """Print the table of components, the folder of the control plane, and the runtimes for TrainJobs."""
     shown = console()
     table = Table("part", "state", "pid", "listens on", box=None, pad_edge=False)
     troubles = {name: trouble for name in plane.parts if (trouble := plane.trouble(name))}
@@ -90,21 +90,21 @@ def _runtimes(plane: Plane) -> str:
 
 
 class _Part(click.Choice[str]):
-    """Argument type for a part of a local control plane, including an extender or kube-scheduler of a node pool."""
+    """Argument type for a component of a local control plane, including the components of node pools."""
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the name of the part, without a check of the node pool, which `Plane.restart` makes."""
+        """Return the name of the component, without a check of the node pool, which `Plane.restart` makes."""
         return value if state.pool_of(value) else super().convert(value, param, ctx)
 
 
 @click.command()
-@click.argument("parts", metavar="PART...", nargs=-1, required=True, type=_Part(state.ALL))
+@click.argument("parts", metavar="COMPONENT...", nargs=-1, required=True, type=_Part(state.ALL))
 @existing_name_option
 def restart(parts: tuple[str, ...], name: str) -> None:
-    """Restarts parts of a local control plane.
+    """Restarts components of a local control plane.
 
-    PART is a name from `muster status`. Each part is started with the current settings and packages; the command
-    returns when all parts are ready.
+    COMPONENT is a name from `muster status`. Each component is started with the current settings and packages; the
+    command returns when all components are ready.
     """
     plane = existing(name)
     if isinstance(plane, KindCluster):

@@ -51,7 +51,13 @@ _NO_FORECAST = (
 @click.option("--ended", "only_ended", is_flag=True, help="Show ended gangs from the history, including deleted ones.")
 @user_options
 @since_option
-@click.option("-l", "--long", "long", is_flag=True, help="Show whole reasons, and times of day.")
+@click.option(
+    "-l",
+    "--long",
+    "long",
+    is_flag=True,
+    help="Show each reason as a full sentence, and expected starts with the time of day.",
+)
 @click.option("--start", is_flag=True, help="Show gangs that wait, and when they are expected to start.")
 @table_output_option
 @watch_option

@@ -87,7 +87,7 @@ def _quantity(_: click.Context, param: click.Parameter, value: str | None) -> st
 @click.option("--webhook-port", type=click.IntRange(1, 65535), help="Port of the webhook.  [default: a free one]")
 @click.option("--extender-port", type=click.IntRange(1, 65535), help="Port of the extender.  [default: a free one]")
 @click.option(
-    "--foreground", is_flag=True, help="Stay in the foreground, restart parts that die, and stop all parts on SIGTERM."
+    "--foreground", is_flag=True, help="Stay in the foreground, restart dead components, and stop all on SIGTERM."
 )
 @click.option(
     "--provider",
@@ -100,7 +100,7 @@ def _quantity(_: click.Context, param: click.Parameter, value: str | None) -> st
 def up(name: str, *, foreground: bool, provider: str, no_scheduler: bool, image: str | None, **given: Any) -> None:
     """Starts a control plane with simulated nodes and Muster on it.
 
-    Parts that already run are not restarted.
+    Components that already run are not restarted.
     """
     chosen = {option: value for option, value in given.items() if value is not None and value != ()}
     if provider == "kind":
@@ -233,7 +233,7 @@ def start(plane: Plane, console: Console, *, lines: bool = False) -> None:
 
 
 def _stay(plane: Plane, console: Console) -> None:
-    """Start the control plane, restart parts that die, and stop it on SIGTERM or Ctrl-C."""
+    """Start the control plane, restart dead components, and stop it on SIGTERM or Ctrl-C."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # like Ctrl-C: `finally` stops the plane
     try:
         start(plane, console, lines=True)
@@ -255,7 +255,7 @@ def _kept(folder: Path) -> str | None:
 
 
 def _keep(folder: Path, text: str) -> None:
-    """Store a new configuration of the planner for the control plane whose folder this is."""
+    """Store a new configuration of the planner for the control plane in this folder."""
     found = state.load(folder)
     if found is not None and found.options.planning_config != text:
         options = msgspec.structs.replace(found.options, planning_config=text)

@@ -55,8 +55,8 @@ def printer(shown: Shown) -> Printer[GangRow]:
 def columns(shown: Shown) -> list[Column]:
     """Return the columns of a table.
 
-    With `wide`, the columns include all nodes, the owner and the PodGroup; with `long`, whole sentences and times of
-    day.
+    With `wide`, the columns include all nodes, the owner and the PodGroup. With `long`, reasons are full sentences, and
+    expected starts include the time of day.
     """
     wide = shown.output == "wide"
     if shown.start:

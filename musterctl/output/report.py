@@ -195,8 +195,8 @@ def queue_lines(report: QueueReport) -> Iterator[str]:
     yield from (f"  {line}" for line in drawn([heads, *rows], right=range(1, 6)))
     yield from (f"  {limit}" for limit in report.limits)
     for budget in report.budgets:
-        used = "an unknown part is used" if budget.used is None else f"{budget.used:.0%} is used"
-        yield f"  of its budget of {budget.resource} per {budget.period} {used}"
+        used = "usage unknown" if budget.used is None else f"{budget.used:.0%} used"
+        yield f"  budget of {budget.resource} per {budget.period}: {used}"
     kept = ", ".join(
         f"{amount_text(name, amount)} {name}" for name, amount in sorted(report.spares.items()) if name != PODS
     )

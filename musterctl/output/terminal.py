@@ -48,7 +48,7 @@ def guarded() -> Iterator[None]:
 
 
 class Console(RichConsole):
-    """A rich console whose styles reach the terminal, but not the control characters of the printed text."""
+    """A rich console that passes its styles to the terminal, but not the control characters of the printed text."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """Yield the segments of a renderable object, in which control characters are escaped."""

@@ -1,4 +1,4 @@
-"""The command line of each part of a local control plane, and the URLs on which each part listens."""
+"""The command line of each component of a local control plane, and the URLs on which each component listens."""
 
 import sys
 from collections.abc import Callable, Mapping
@@ -43,7 +43,7 @@ _NO_LOGS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class CommandLines:
-    """Builder of the command lines of a local control plane's parts."""
+    """Builder of the command lines of a local control plane's components."""
 
     folder: Path
     current_options: Callable[[], PlaneOptions]
@@ -52,7 +52,7 @@ class CommandLines:
     pki: Pki
     binaries: Callable[[], dict[str, Path]]
     kubeconfig: Callable[[str], Path]
-    """Function that returns the path of the kubeconfig of a part."""
+    """Function that returns the path of the kubeconfig of a component."""
     settings: Mapping[str, Mapping[str, object]]
     """Additional fields for the settings files of Muster's processes, which override the defaults."""
     played: bool
@@ -64,7 +64,7 @@ class CommandLines:
         return self.current_options()
 
     def command(self, part: str) -> list[str]:
-        """Return the command line of a part; write the configuration file that the part needs."""
+        """Return the command line of a component; write the configuration file that the component needs."""
         base = state.base_of(part)
         arguments = _ARGUMENTS[base](self, part)
         if state.is_own(part):
@@ -72,7 +72,7 @@ class CommandLines:
         return [str(self.binaries()[state.program_of(part)]), *arguments]
 
     def listens(self, part: str) -> str:
-        """Return the URL of the part; for Muster's processes without an API, the URL of the status page."""
+        """Return the URL of the component; for Muster's processes without an API, the URL of the status page."""
         plain = part in {state.ETCD, state.KWOK, state.CONTROLLER, state.HISTORY} or (
             state.base_of(part) == state.EXTENDER and not self.options.extender_tls
         )

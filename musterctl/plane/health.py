@@ -1,4 +1,4 @@
-"""Health checks of the parts of a local control plane, and waiting until a part is ready."""
+"""Health checks of the components of a local control plane, and waiting until a component is ready."""
 
 import ssl
 import time
@@ -19,7 +19,7 @@ _ANSWER_S: Final = 2.0
 
 
 def wait_until(part: PlaneProcess, trouble: Callable[[], str], timeout_s: float) -> None:
-    """Wait until the health check of a part succeeds; raise LocalError if the part dies or is not ready in time."""
+    """Wait until a component's health check succeeds; raise LocalError if it dies or is not ready in time."""
     deadline = time.monotonic() + timeout_s
     while True:
         if not part.alive:

@@ -1,7 +1,8 @@
 """Resources of the machine that local control planes share: TCP ports, locks between processes, and files.
 
 All ports are loopback ports outside the range for outgoing connections. A port in the range for outgoing connections
-could be taken while a part restarts. A client that retries such a port while it is closed can even connect to itself.
+could be taken while a component restarts. A client that retries such a port while it is closed can even connect to
+itself.
 """
 
 import contextlib

@@ -30,7 +30,7 @@ _ADMISSION_PLUGINS: Final = ("MutatingAdmissionWebhook", "ValidatingAdmissionWeb
 
 
 class Pki:
-    """The certificate authority of a local control plane, and the certificates and kubeconfigs of its parts."""
+    """The certificate authority of a local control plane, and the certificates and kubeconfigs of its components."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "pki"
@@ -46,11 +46,11 @@ class Pki:
         return self.folder / "ca.crt"
 
     def cert_file(self, name: str) -> Path:
-        """Return the path of the certificate of a part, or of the public key for service-account tokens."""
+        """Return the path of the certificate of a component, or of the public key for service-account tokens."""
         return self.folder / f"{name}.crt"
 
     def key_file(self, name: str) -> Path:
-        """Return the path of the private key of a part."""
+        """Return the path of the private key of a component."""
         return self.folder / f"{name}.key"
 
     def ensure(self, *, extender_tls: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""A local control plane: its folder, and its parts, which are started and stopped together."""
+"""A local control plane: its folder, and its components, which are started and stopped together."""
 
 import shutil
 import signal
@@ -28,13 +28,14 @@ Report = Callable[[str], None]
 
 
 class Plane:
-    """A local control plane in a folder; parts that an earlier process has started in the folder are found again.
+    """A local control plane in a folder; components that an earlier process has started in the folder are found again.
 
-    `wanted` names the parts. Options and parts are chosen when the control plane is created; an existing control plane
-    keeps its options and parts. A `bound` control plane ends with this process, however the process ends; in a `with`
-    statement, a control plane is bound. `is_new` is true if the folder contained no control plane before. `arguments`
-    are additional command-line arguments of parts; changed arguments take effect when a part is started. `settings` are
-    additional fields for the settings files of Muster's processes, which are written when a process is started.
+    `wanted` names the components. Options and components are chosen when the control plane is created; an existing
+    control plane keeps its options and components. A `bound` control plane ends with this process, however the process
+    ends; in a `with` statement, a control plane is bound. `is_new` is true if the folder contained no control plane
+    before. `arguments` are additional command-line arguments of components; changed arguments take effect when a
+    component is started. `settings` are additional fields for the settings files of Muster's processes, which are
+    written when a process is started.
     """
 
     def __init__(
@@ -66,7 +67,7 @@ class Plane:
         )
         supervising = [sys.executable, "-m", "musterctl.plane.supervisor", str(self.root)]
         self.supervisor = PlaneProcess("supervisor", self.root, lambda: supervising)
-        """Process that restarts parts that die; only a control plane in the background has such a process."""
+        """Process that restarts dead components; only a control plane in the background has such a process."""
         self.parts = {name: PlaneProcess(name, self.root, self._command_of(name)) for name in self.state.parts}
         self._bound = bound
         self._guard: subprocess.Popen[bytes] | None = None
@@ -114,20 +115,20 @@ class Plane:
         return subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)
 
     def part(self, name: str) -> PlaneProcess:
-        """Return the part with this name.
+        """Return the component with this name.
 
-        If the control plane has no such part, raise LocalError, which lists the existing parts.
+        If the control plane has no such component, raise LocalError, which lists the existing components.
         """
         if name not in self.parts:
-            raise LocalError(f"this control plane has no part {name!r}; it has {', '.join(self.parts)}")
+            raise LocalError(f"this control plane has no component {name!r}; it has {', '.join(self.parts)}")
         return self.parts[name]
 
     def alone(self) -> AbstractContextManager[None]:
-        """Lock the control plane within the `with` block, so that no other process starts or stops its parts."""
+        """Lock the control plane within the `with` block, so that no other process starts or stops its components."""
         return locked(self.root / "lock")
 
     def start(self, report: Report = lambda _: None) -> None:
-        """Start missing parts, install the objects that Muster needs, and wait for all parts.
+        """Start missing components, install the objects that Muster needs, and wait for all components.
 
         `report` is called with a description of each awaited condition.
         """
@@ -145,7 +146,7 @@ class Plane:
                 self._start_all(client, report)
 
     def _start_all(self, client: Client, report: Report) -> None:
-        """Start the parts in order; before each group of parts, install the objects that the group needs."""
+        """Start the components in order; before each group of components, install the objects that the group needs."""
         self._start((state.ETCD, state.API_SERVER), report)
         self._launch(state.CLUSTER)  # these become ready while the CRDs are installed
         if self.attached or state.API_SERVER in self.parts:
@@ -164,20 +165,20 @@ class Plane:
         self._await(state.CONTROLLER, "the default queue", lambda: install.closed_queue(client), report)
 
     def mend(self) -> None:
-        """Start the parts that have died, in order, and wait until these parts are ready; install no objects."""
+        """Start the components that have died, in order, and wait until they are ready; install no objects."""
         with self.alone():
             self._start((state.ETCD, state.API_SERVER), lambda _: None)
             self._start(state.ALL, lambda _: None)
 
     def restart(self, name: str) -> None:
-        """Start or restart a part, and wait until the part is ready."""
+        """Start or restart a component, and wait until the component is ready."""
         part = self.part(name)
         with self.alone():
             part.restart()
             self.wait_ready(name)
 
     def stop(self, report: Report = lambda _: None) -> None:
-        """Stop every part; all clients of the API server are stopped at the same time.
+        """Stop every component; all clients of the API server are stopped at the same time.
 
         If Muster is attached to a cluster, remove the webhook configurations.
         """
@@ -202,33 +203,33 @@ class Plane:
         shutil.rmtree(self.root)
 
     def wait_ready(self, name: str, timeout_s: float = _START_TIMEOUT_S) -> None:
-        """Wait until the part is ready; raise LocalError if the part dies or takes too long."""
+        """Wait until the component is ready; raise LocalError if the component dies or takes too long."""
         scheme, port, path = state.ready(name)
         url = self.commandlines.url(port, scheme=scheme) + path
         wait_until(self.part(name), lambda: trouble_at(url, self._pki.ca_file), timeout_s)
 
     def trouble(self, name: str) -> str:
-        """Return the reason why a process of Muster is not ready; "" if it is ready, and for all other parts."""
+        """Return the reason why a process of Muster is not ready; "" if it is ready, and for all other components."""
         if not state.is_own(name) or not self.part(name).alive:
             return ""
         scheme, port, _ = state.ready(name)
         return trouble_at(self.commandlines.url(port, scheme=scheme) + "/readyz", self._pki.ca_file)
 
     def _start(self, names: Collection[str], report: Report) -> None:
-        """Start those of the given parts that the control plane has, and wait until all of them are ready."""
+        """Start those of the given components that the control plane has, and wait until all of them are ready."""
         for name in self._launch(names):
             report(name)
             self.wait_ready(name)
 
     def _launch(self, names: Collection[str]) -> list[str]:
-        """Start all parts with these base names, without waiting; return the names of the parts."""
+        """Start all components with these base names, without waiting; return the names of the components."""
         mine = [name for name in self.parts if state.base_of(name) in names]
         for name in mine:
             self.parts[name].start()
         return mine
 
     def _await(self, name: str, what: str, trouble: Callable[[], str], report: Report) -> None:
-        """Wait for a condition that depends on a part; return at once if the control plane does not have this part."""
+        """Wait for a condition that depends on a component; return at once if the control plane lacks it."""
         if name in self.parts:
             report(what)
             wait_until(self.parts[name], trouble, _START_TIMEOUT_S)
@@ -252,7 +253,7 @@ class Plane:
             report(f"the webhook configurations could not be removed from the cluster: {error}")
 
     def _command_of(self, name: str) -> Callable[[], list[str]]:
-        """Return a function that computes a part's command line; it is called at each start of the part."""
+        """Return a function that computes a component's command line; it is called at each start of the component."""
         return lambda: [*self.commandlines.command(name), *self.arguments.get(name, ())]
 
     def renew_tokens(self, report: Report) -> None:

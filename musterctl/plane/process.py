@@ -1,9 +1,9 @@
-"""A part of a local control plane, as an ordinary process that is started in its own session and recognised later.
+"""A component of a local control plane, as an ordinary process that is started in its own session and recognised later.
 
-The pid file contains the pid; environment variables of the process name the control plane and the part. Another process
-may have reused a pid. A process without these environment variables never counts as the part, and never gets a signal.
-Signals are sent through a pidfd that is opened before the environment is read, so that the signal reaches the checked
-process.
+The pid file contains the pid; environment variables of the process name the control plane and the component. Another
+process may have reused a pid. A process without these environment variables never counts as the component, and never
+gets a signal. Signals are sent through a pidfd that is opened before the environment is read, so that the signal
+reaches the checked process.
 """
 
 import contextlib
@@ -20,9 +20,9 @@ from typing import Final
 from musterctl.plane.machine import LocalError
 
 PLANE_VARIABLE: Final = "MUSTER_PART_OF"
-"""Environment variable of each part and all its descendants, with the folder of the control plane."""
+"""Environment variable of each component and all its descendants, with the folder of the control plane."""
 PART_VARIABLE: Final = "MUSTER_PART"
-"""Environment variable of each part and all its descendants, with the name of the part."""
+"""Environment variable of each component and all its descendants, with the name of the component."""
 _KILL_TIMEOUT_S: Final = 10.0
 _POLL_S: Final = 0.01
 
@@ -94,7 +94,7 @@ class PlaneProcess:
     def finish(self) -> None:
         """Finish a stop after SIGTERM was sent.
 
-        The function is separate from `stop`, so that several parts can end at the same time.
+        The function is separate from `stop`, so that several components can end at the same time.
         """
         self.signal(signal.SIGCONT)  # a suspended process would not handle the SIGTERM
         with self._opened() as descriptor:
@@ -115,7 +115,7 @@ class PlaneProcess:
         self.start()
 
     def signal(self, signum: int) -> bool:
-        """Send a signal to the part's process; return False if there is no process."""
+        """Send a signal to the component's process; return False if there is no process."""
         with self._opened() as descriptor:
             if descriptor is not None:
                 signal.pidfd_send_signal(descriptor, signum)
@@ -148,7 +148,7 @@ class PlaneProcess:
 
 
 def kill_leftovers(folder: Path, part: str = "") -> None:
-    """Kill all processes of a control plane, or of one of its parts, and wait until all of them have ended."""
+    """Kill all processes of a control plane, or of one of its components, and wait until all of them have ended."""
     markers = _markers(folder, part)
     deadline = time.monotonic() + _KILL_TIMEOUT_S
     while pids := [int(each.name) for each in Path("/proc").glob("[0-9]*") if _belongs(int(each.name), markers)]:
@@ -162,7 +162,7 @@ def kill_leftovers(folder: Path, part: str = "") -> None:
 
 
 def _markers(folder: Path, part: str) -> set[bytes]:
-    """Return the environment variables that identify the processes of a part, or of a whole control plane."""
+    """Return the environment variables that identify the processes of a component, or of a whole control plane."""
     found = {PLANE_VARIABLE: str(folder)} | ({PART_VARIABLE: part} if part else {})
     return {f"{name}={value}".encode() for name, value in found.items()}
 
@@ -212,7 +212,7 @@ def start_guard(*folders: Path) -> subprocess.Popen[bytes]:
 
 
 def _guard(folders: Sequence[Path]) -> None:
-    """Wait for the end of the owner, then stop the parts of each control plane in the reverse order of their start."""
+    """Wait for the end of the owner, then stop each control plane's components in reverse order of their start."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     sys.stdin.buffer.read()
     for folder in folders:

@@ -1,8 +1,8 @@
-"""Rights on a local control plane: the accounts of Muster's processes, and the user's rights to attach Muster.
+"""Rights in a cluster: ServiceAccounts for Muster's processes, and the rights that a user needs to attach Muster.
 
 No process of Muster has the rights of an administrator. As in other clusters, each process has a ServiceAccount with
-the chart's roles, and a kubeconfig with a token of this account. The user's rights are checked before any part is
-started.
+the chart's roles, and a kubeconfig with a token of this account. The user's rights are checked before any component of
+the control plane is started.
 """
 
 from collections.abc import Iterable
@@ -54,7 +54,7 @@ _GRANTS: Final = (chart.WEBHOOK, chart.EXTENDER, chart.SCHEDULER, chart.CONTROLL
 
 
 def accounts(*, shared: bool) -> dict[str, Account]:
-    """Return a mapping from parts to their ServiceAccounts; some parts have no ServiceAccount.
+    """Return a mapping from components to their ServiceAccounts; some components have no ServiceAccount.
 
     With `shared`, the cluster's own kube-scheduler calls the extender, so Muster's kube-scheduler needs no account.
     """
@@ -65,7 +65,7 @@ def accounts(*, shared: bool) -> dict[str, Account]:
 
 
 def roles(*, shared: bool) -> list[dict[str, Any]]:
-    """Return the ServiceAccounts of the control plane's parts, with their roles and bindings."""
+    """Return the ServiceAccounts of the control plane's components, with their roles and bindings."""
     used = {account.name: account for account in accounts(shared=shared).values()}
     return chart.objects(SYSTEM_NAMESPACE, list(used.values()), CLUSTER_LEASE if shared else None)
 

@@ -1,4 +1,4 @@
-"""The parts of a local control plane, and its state, which is stored in `plane.json`: options and ports."""
+"""The components of a local control plane, and its state, which is stored in `plane.json`: options and ports."""
 
 import os
 import re
@@ -34,22 +34,22 @@ READY: Final = {
     CONTROLLER: ("http", "controller-status", "/readyz"),
     HISTORY: ("http", "history-status", "/healthz"),
 }
-"""Maps each part to its health check: scheme, name of the port, and path."""
+"""Maps each component to its health check: scheme, name of the port, and path."""
 ALL: Final = tuple(READY)
-"""All parts, in the order in which they are started."""
+"""All components, in the order in which they are started."""
 COMPONENTS: Final = tuple(name for name in ALL if name != HISTORY)
-"""Parts that are needed to run gangs: all parts except the recorder of the history."""
+"""Components that are needed to run gangs: all components except the recorder of the history."""
 STOP_GROUPS: Final = (frozenset(ALL) - {ETCD, API_SERVER}, {API_SERVER}, {ETCD})
-"""Groups of parts that are stopped one after the other, because an API server cannot shut down without etcd."""
+"""Groups of components that are stopped one after the other, because an API server cannot shut down without etcd."""
 CLUSTER: Final = frozenset({ETCD, API_SERVER, CONTROLLER_MANAGER, SCHEDULER, KWOK})
-"""The parts that an existing cluster already has; they are not started if Muster is attached to a cluster."""
+"""The components that an existing cluster already has; they are not started if Muster is attached to a cluster."""
 OWN_PROCESSES: Final = frozenset({WEBHOOK, EXTENDER, CONTROLLER, HISTORY})
-"""Muster's processes; the other parts are programs of other projects."""
+"""Muster's processes; the other components are programs of other projects."""
 
 DEFAULT_NAME = "default"
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,40}[a-z0-9])?")
 OF_A_PAIR: Final = (EXTENDER, MUSTER_SCHEDULER)
-"""The parts of which each node pool has its own: `extender-NAME` and `muster-scheduler-NAME`."""
+"""The components of which each node pool has its own: `extender-NAME` and `muster-scheduler-NAME`."""
 PORTS = (
     "etcd", "etcd-peer", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "muster-scheduler", "kwok",
     "webhook", "webhook-status", "extender", "extender-status", "controller-status", "controller-reports",
@@ -60,22 +60,22 @@ _OF_A_PAIR_PORTS = (EXTENDER, "extender-status", MUSTER_SCHEDULER)
 
 
 def base_of(part: str) -> str:
-    """Return the name of a part without its node pool: `extender` for `extender-NAME`."""
+    """Return the name of a component without its node pool: `extender` for `extender-NAME`."""
     return next((base for base in OF_A_PAIR if part.startswith(f"{base}-")), part)
 
 
 def pool_of(part: str) -> str:
-    """Return the node pool of a part; the default pool for parts that all pools share."""
+    """Return the node pool of a component; the default pool for components that all pools share."""
     return part.removeprefix(base_of(part)).removeprefix("-")
 
 
 def in_pool(name: str, pool: str) -> str:
-    """Return the name of a node pool's part, or of its port."""
+    """Return the name of a node pool's component, or of its port."""
     return f"{name}-{pool}" if pool else name
 
 
 def parts_of(wanted: Collection[str], pools: Iterable[str]) -> tuple[str, ...]:
-    """Return these parts, and the parts of each additional node pool, in the order in which they are started."""
+    """Return these components, and those of each additional node pool, in the order of their start."""
     pools = (DEFAULT_POOL, *pools)
     return tuple(
         in_pool(name, pool)
@@ -86,18 +86,18 @@ def parts_of(wanted: Collection[str], pools: Iterable[str]) -> tuple[str, ...]:
 
 
 def ready(part: str) -> tuple[str, str, str]:
-    """Return the health check of a part: scheme, name of the port, path."""
+    """Return the health check of a component: scheme, name of the port, path."""
     scheme, port, path = READY[base_of(part)]
     return scheme, in_pool(port, pool_of(part)), path
 
 
 def is_own(part: str) -> bool:
-    """Return True if a part is one of Muster's processes."""
+    """Return True if a component is one of Muster's processes."""
     return base_of(part) in OWN_PROCESSES
 
 
 def program_of(part: str) -> str:
-    """Return the binary of a part that is not a process of Muster."""
+    """Return the binary of a component that is not a process of Muster."""
     return SCHEDULER if base_of(part) == MUSTER_SCHEDULER else part
 
 
@@ -135,7 +135,7 @@ class PlaneOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PlaneState(msgspec.Struct, frozen=True, kw_only=True):
-    """The content of `plane.json`: options, and the parts and ports that were chosen at creation."""
+    """The content of `plane.json`: options, and the components and ports that were chosen at creation."""
 
     options: PlaneOptions
     parts: tuple[str, ...]

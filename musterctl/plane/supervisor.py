@@ -1,4 +1,4 @@
-"""The supervisor of a local control plane, which restarts parts that die, as a kubelet does in other clusters.
+"""The supervisor of a local control plane, which restarts dead components, as a kubelet does in other clusters.
 
 Restarts are needed, for example, because leading processes exit if the API server does not respond until their Leases
 expire. With `muster up --foreground`, the command itself is the supervisor. Otherwise, this module runs as a process,
@@ -21,17 +21,17 @@ from musterctl.plane.process import PlaneProcess
 _WATCH_S: Final = 1.0
 _RENEW_S: Final = 1800.0
 PAUSE_S: Final = 10.0
-"""Minimum interval between two starts of a part, in seconds. The interval doubles each time the part dies before it has
-become stable."""
+"""Minimum interval between two starts of a component, in seconds. The interval doubles each time the component dies
+before it has become stable."""
 LONGEST_PAUSE_S: Final = 300.0
 _STEADY: Final = 3
-"""A part counts as stable once it has run for this multiple of its current restart interval."""
+"""A component counts as stable once it has run for this multiple of its current restart interval."""
 _AGAIN: Final = "starting {} again"
 
 
 @dataclass(slots=True)
 class _Starts:
-    """The record of the supervisor's restarts of one part; times are monotonic, in seconds."""
+    """The record of the supervisor's restarts of one component; times are monotonic, in seconds."""
 
     deaths: int = 0
     at_s: float = 0.0
@@ -45,9 +45,10 @@ def supervise(
     alone: Callable[[], AbstractContextManager[None]],
     goes_on: Callable[[], bool] = lambda: True,
 ) -> None:
-    """As long as `goes_on()` is true, report and restart parts that die, at growing intervals.
+    """As long as `goes_on()` is true, report and restart dead components, at growing intervals.
 
-    Tokens are renewed every half hour. While the supervisor holds the lock `alone`, no command starts or stops parts.
+    Tokens are renewed every half hour. While the supervisor holds the lock `alone`, no command starts or stops
+    components.
     """
     renewed_s = time.monotonic()
     starts = {name: _Starts() for name in parts}
@@ -79,7 +80,7 @@ def _start(part: PlaneProcess, report: Callable[[str], None]) -> None:
 
 
 def restarts(log_file: Path, parts: Mapping[str, PlaneProcess]) -> Counter[str]:
-    """Return how often the supervisor has restarted each part, according to its log."""
+    """Return how often the supervisor has restarted each component, according to its log."""
     if not log_file.exists():
         return Counter()
     words = {_AGAIN.format(name): name for name in parts}

@@ -154,7 +154,7 @@ def numbered_then(old: str, new: str) -> Any:
 
 @dataclass(frozen=True)
 class Covered:
-    """The tests of a mutant, and if imports run its line, too."""
+    """The tests that cover a mutant's line, and whether imports also run the line."""
 
     tests: Counter[str]
     at_import: bool

@@ -93,7 +93,7 @@ def _has_own_label(workload: JSON, kind: WorkloadKind) -> bool:
 
 
 def _opting_in(workload: JSON, kind: WorkloadKind, patch: Patch) -> Iterator[Place]:
-    """Yield the paths of templates whose pods Muster will schedule."""
+    """Yield the paths of the templates for pods that Muster will schedule."""
     set_now = {operation["path"] for operation in patch.operations}
     for place, template in pod_templates(workload, kind.templates):
         labels = _labels(template)

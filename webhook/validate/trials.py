@@ -1,7 +1,8 @@
 """Dry runs of pods: the API server's own verdict on the pods of an object before they exist.
 
-Dry runs make a copy of the API server's pod validation unnecessary, and include the cluster's policies (Pod Security,
-limits, other webhooks). An exhausted quota is not an error of the object: its pods will wait.
+Thanks to dry runs, Muster does not repeat the API server's rules for valid pods in its own code. Dry runs also apply
+the cluster's policies (Pod Security, limits, other webhooks). An exhausted quota is not an error of the object: its
+pods will wait.
 
 Dry runs use Muster's rights. Therefore, messages about a namespace's policies and quotas are quoted only to users with
 the right to create pods there. All other users are informed only that such pods are refused, as they would be by the

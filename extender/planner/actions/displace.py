@@ -81,7 +81,7 @@ class Preempt(Evicting):
 
 
 class Reclaim(Evicting):
-    """The action reclaim, whose victims are gangs of other, reclaimable queues.
+    """The action reclaim, which evicts gangs of other, reclaimable queues.
 
     A plugin that computes shares of queues, such as `proportion`, must agree to every reclaim.
     """

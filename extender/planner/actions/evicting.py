@@ -213,7 +213,7 @@ class Evicting:
     # -- one gang ---------------------------------------------------------------------------------------------------
 
     def victims_of(self, session: Session, asker: Asker, why: Why) -> list[EvictableUnit]:
-        """Return the evictable units whose eviction helps the gang."""
+        """Return the evictable units that can help the gang if they are evicted."""
         found: list[EvictableUnit] = []
         leaving = leaving_pods(session)
         useful = None if asker.queue_full else np.logical_or.reduce([need.usable for need in asker.needs])

@@ -113,8 +113,8 @@ class _Filling:
         """Place pods with affinity or spreading rules about each other; check all predicates again after each pod.
 
         The node of the first pod determines which nodes the other pods may use. With affinity, for example, the other
-        pods may use only nodes of its domain. Therefore several first nodes are tested, and the first node that permits
-        most pods is used.
+        pods may use only nodes of its domain. Therefore several nodes are tried for the first pod, and the node with
+        which most pods can be placed is used.
         """
         columns = usual_order(self.session, cls, self.nodes, self._room(cls))
         best, beginning = 0, -1

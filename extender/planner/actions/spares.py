@@ -131,7 +131,7 @@ def place_together(search: SlotSearch, spares: Statement, ranks: Ranks) -> bool:
 
 
 def _parts(operations: Sequence[Operation], wanted: Callable[[str, int], bool]) -> Iterator[Operation]:
-    """Yield the operations, reduced to the ranks that `wanted` accepts."""
+    """Yield the operations with only the ranks that `wanted` accepts; operations without such ranks are omitted."""
     for operation in operations:
         ranks = [rank for rank in operation.ranks if wanted(operation.pod_set, rank)]
         if ranks:

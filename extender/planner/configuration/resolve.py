@@ -30,7 +30,7 @@ class NameEffect(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A name in a file whose effect in Muster differs from its effect in its own project."""
+    """A name in a configuration file that has another effect in Muster than in the project that defined it."""
 
     path: str
     """Path in the configuration file, e.g. `tiers[0].plugins[1].enablePreemptable`."""

@@ -132,8 +132,8 @@ class _Waiting:
 def _awaited(snapshot: Snapshot, tree: QueueTree) -> tuple[list[tuple[int, Amounts]], set[tuple[str, str]]]:
     """Return the resources of pods that are to be evicted, each with the row of the pods' queue.
 
-    The second result contains the pairs of a claim and a queue whose only pods with this claim are to be evicted. Moved
-    members are left out, because their new slots count for the queue after the eviction.
+    The second result contains a pair of a claim and a queue if all of the queue's pods with this claim are to be
+    evicted. Moved members are left out, because their new slots count for the queue after the eviction.
     """
     if not snapshot.awaited:
         return [], set()

@@ -269,7 +269,7 @@ class RequestNodes(Decision):
     provisioning_class: str
     parameters: tuple[tuple[str, str], ...]
     pods: tuple[tuple[str, int, PodRecord], ...]
-    """For each pod set: its name, the number of its pods, and one pod whose spec the request contains."""
+    """For each pod set: its name, the number of its pods, and one pod, from which the request gets its pod spec."""
 
 
 @dataclass(frozen=True, slots=True)

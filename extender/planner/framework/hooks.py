@@ -87,7 +87,7 @@ class Subsets(Protocol):
 
 
 class QueueLimit(Protocol):
-    """The refusal by a queue whose limit the additional requests would exceed; None if no limit would be exceeded."""
+    """The refusal if the additional requests would exceed the limit of a queue; None if no limit would be exceeded."""
 
     def __call__(self, gang: GangView, amounts: Amounts, /) -> QueueRefusal | None: ...
 

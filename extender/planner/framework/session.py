@@ -135,8 +135,9 @@ class Session(FreeCapacity):
     def called(self, gang: GangView, reader: GangView | None = None) -> Reason | str:
         """Return the text by which a message refers to a gang: its name, or a general description.
 
-        Messages describe gangs whose names the user is not allowed to see. A message about a dump of a cluster may
-        contain all names. A message to the owner of the gang `reader` may contain names in the namespace of `reader`.
+        Messages describe a gang without its name if the user is not allowed to see the name. A message about a dump of
+        a cluster may contain all names. A message to the owner of the gang `reader` may contain names in the namespace
+        of `reader`.
         """
         meta = gang.group.metadata
         if self.inputs.names_others:

@@ -106,7 +106,7 @@ class Snapshot:
     claimed_resources: frozenset[str]
     """Resources that represent devices of a class; nodes need not have these resources in their status."""
     left_namespaces: frozenset[str]
-    """Namespaces whose new pods Muster no longer schedules, because the queue label was removed from them."""
+    """Namespaces in which Muster no longer schedules new pods, because the namespaces have lost the queue label."""
     queue_use: dict[str, Use]
     """Maps a queue to the resources of its own pods and placed slots, without the resources of child queues."""
     queue_asked: dict[str, dict[str, int]]

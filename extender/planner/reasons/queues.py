@@ -236,7 +236,7 @@ def reserved(
 ) -> Reason:
     """Nodes are reserved for a gang. If the reservation binds only the gang's own queue, `aside` is the reason.
 
-    With `named`, the message lists the names of the workloads whose end is expected on these nodes.
+    With `named`, the message lists the names of the workloads that are expected to end on these nodes.
 
     Without `named`, the stored reason contains only the number of these workloads, because users can read stored
     reasons.

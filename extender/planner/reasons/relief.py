@@ -92,7 +92,8 @@ def added(count: int, like: str, labels: Mapping[str, str]) -> str:
 def holder(name: str, pods: int, nodes: int, since: str, end: str = "", stuck: Sequence[str] = ()) -> str:
     """A holder of capacity: `Job ns/first (8 pods on 8 nodes, since 10:00:00)`.
 
-    `end` is the holder's expected end; `stuck` contains the holder's pods that are being deleted but do not terminate.
+    `end` is the holder's expected end time; `stuck` contains the holder's pods that are being deleted but do not
+    terminate.
     """
     does = "does" if len(stuck) == 1 else "do"
     late = f"; {listed(stuck, NAMED)} {does} not terminate although being deleted" if stuck else ""

@@ -1,4 +1,4 @@
-"""Messages about requests for nodes to autoscalers, for the gang's PodGroup and for conditions of its pods."""
+"""Messages about a gang's node requests, which autoscalers fulfil. The gang's PodGroup and pods show the messages."""
 
 from collections.abc import Mapping
 

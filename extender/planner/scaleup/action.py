@@ -69,7 +69,7 @@ class AskForNodes:
         self._evictions = EvictionAnnotations()
 
     def execute(self, session: Session) -> None:
-        """Admit gangs that request nodes, decide the writes for autoscalers, and extend waiting gangs' messages."""
+        """Admit gangs that request nodes, decide which requests and conditions to write, and extend gangs' messages."""
         waits, placed = _waiting(session), map(session.gang, session.snapshot.placed)
         given = {
             gang.uid: (gang, placement) for gang in filter(None, placed) if (placement := awaiting_placement(gang))

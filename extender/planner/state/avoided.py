@@ -21,8 +21,8 @@ class FailedMembers:
         self._of: FIFOCache[str, dict[str, PodRecord]] = FIFOCache(most)
         """Maps a gang's key and a node to the failed member."""
         self.remembered: FIFOCache[str, tuple[AvoidedNode, ...]] = FIFOCache(most)
-        """Maps a gang's key to the nodes on which members failed, as in its last Placement. A restarted Job has a new
-        PodGroup of the same name, and therefore a new Placement."""
+        """Maps a gang's key to the nodes on which members failed, read from the gang's last Placement. A restarted Job
+        has a new PodGroup of the same name, and therefore a new Placement."""
 
     def note(self, before: PodRecord | None, record: PodRecord) -> None:
         """Compare a pod's previous and current records, and remember a new failure."""

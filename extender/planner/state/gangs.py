@@ -214,7 +214,7 @@ class GangView:
 
     @cached_property
     def ends(self) -> bool:
-        """True if at least one pod of the gang is on a node and has a known expected end."""
+        """True if at least one pod of the gang is on a node and has an expected end time."""
         declared, there = self.declared_s, (pod for pod in self.pods if pod.uses_node)
         return self.active or any(pod.runtime.expected_s(declared) is not None for pod in there)
 

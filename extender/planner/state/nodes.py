@@ -286,7 +286,10 @@ class NodeTable:
 
 
 def taken_on(cls: PodClass, devices: Devices, column: int) -> Vector:
-    """Return the resources that a pod of this class takes on this node; fractions by GPU memory depend on the node."""
+    """Return the resources that a pod of this class takes on this node.
+
+    If the pod requests a part of a GPU as an amount of memory, the fraction depends on the memory of the node's GPUs.
+    """
     if cls.gpu is None or not cls.gpu.memory or cls.gpu.by_resource:
         return cls.requests
     return cls.requests | {GPU: min(devices.portion(cls.gpu, column), WHOLE) * cls.gpu.devices}

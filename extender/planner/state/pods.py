@@ -77,7 +77,7 @@ class PodRecord(Struct, eq=False, gc=False):
     controller_uid: str
     terminating: bool
     gone_by: str
-    """End of the pod's grace period (RFC 3339) if the pod is being deleted; otherwise empty."""
+    """Time at which the pod's grace period ends (RFC 3339) if the pod is being deleted; otherwise empty."""
     grace_s: float
     """The pod's grace period in seconds: from its deletion request, otherwise from its spec."""
     gated: bool
@@ -224,7 +224,7 @@ def record_of(pod: Pod, cls: PodClass, assumed: str, pool: str = DEFAULT_POOL) -
 
 
 def _is_signed(meta: ObjectMeta) -> bool:
-    """Return True if the webhook has written the pod's creator; other controllers copy it from a template."""
+    """Return True if the webhook has set the pod's creator; otherwise the creator is a copy from a pod template."""
     return meta.controller is None or is_job(meta.controller)
 
 

@@ -36,8 +36,8 @@ class ReservedRoom:
 
         Return True if anything has changed.
 
-        The resources of a pod that was not expected to end are also subtracted, so that too much is reserved until the
-        next cycle.
+        If a pod ends that was not expected to end, its resources are subtracted, too. Too much capacity is then
+        reserved until the next cycle.
         """
         place = int(np.searchsorted(self.columns, column))
         if place == len(self.columns) or self.columns[place] != column:

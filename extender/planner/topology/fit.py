@@ -3,8 +3,8 @@
 The module computes with arrays only. The rules follow Kueue's topology-aware scheduling (BestFit). The number of pods
 that fit on a node results from an integer division, and the number for a domain is a sum over its nodes. Only whole
 slices are counted. Among the domains of a level, the smallest sufficient domain is chosen. Inside the chosen domain, as
-few domains as possible are used at each level. The last used domain is the smallest domain that can hold the remaining
-pods. Among equally full domains, higher node scores decide, then the smaller amount of capacity that stays free.
+few domains as possible are used at each level. The last pods are placed in the smallest domain that can hold all of
+them. Among equally full domains, higher node scores decide, then the smaller amount of capacity that stays free.
 Finally, domains whose outer domains are fullest are preferred, so that large domains stay empty.
 
 The balanced profile spreads pods in equal shares over as few domains as possible, like Kueue's balanced placement. The
@@ -206,7 +206,8 @@ class Filling:
     def _places(self, level: int, some: Amounts, of: Amounts, columns: Amounts) -> Amounts:
         """Return each domain's rank, which breaks ties between domains that can hold equally many pods.
 
-        `of` contains the domains of the nodes in `columns`, which have free capacity.
+        `some` contains the domains. `columns` contains the nodes with free capacity, and `of` the domain of each of
+        these nodes.
         """
         first = self.wanted.geometry.first(level)[some]
         domains = len(self.wanted.geometry.tree.domains[level])

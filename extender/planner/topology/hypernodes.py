@@ -81,7 +81,7 @@ class HyperNodeTree:
         self._seen: list[Node | None] = []
         empty = np.zeros(0, dtype=np.int32)
         self._members: tuple[Numbers, Numbers] = (empty, empty)
-        """Pairs of a HyperNode's number and a direct node's column, as two arrays."""
+        """Pairs of a HyperNode's index and a direct node's column, as two arrays."""
         self._left_out: dict[str, HyperNodeProblem] = {}
 
     def tree_of(self, seen: _Seen) -> HyperNodes:
@@ -99,7 +99,7 @@ class HyperNodeTree:
         return self._known
 
     def _read_again(self, hyper_nodes: Mapping[str, HyperNode]) -> set[int]:
-        """Read changed HyperNodes; return the numbers of HyperNodes whose members must be found again or dropped."""
+        """Read changed HyperNodes; return the indexes of HyperNodes with members to determine again or to remove."""
         for name in self._read.keys() - hyper_nodes.keys():
             del self._read[name]
         for name, hyper_node in hyper_nodes.items():

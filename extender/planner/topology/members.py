@@ -40,7 +40,7 @@ class PatternSet:
             self._add(patterns, list(range(len(patterns))))
 
     def found_in(self, name: str) -> list[int]:
-        """Return the numbers of the patterns that match anywhere in the name."""
+        """Return the indexes of the patterns that match anywhere in the name."""
         text = name.encode(errors="replace")
         found = [
             numbers[place] for one, numbers in self._sets for place in one.Match(text) or () if place < len(numbers)
@@ -105,7 +105,7 @@ def members_of(spec: HyperNodeSpec) -> HyperNodeMembers:
 
 
 class Matcher:
-    """Matcher that finds the member nodes of HyperNodes, which are represented by numbers."""
+    """Matcher that finds the member nodes of HyperNodes, which are represented by indexes."""
 
     def __init__(self, members: Mapping[int, HyperNodeMembers]) -> None:
         self._named: dict[str, list[int]] = {}

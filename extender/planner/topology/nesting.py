@@ -72,7 +72,7 @@ class Nesting:
 
     described: Mapping[int, Described]
     numbers: Numbers
-    """Numbers of HyperNodes; together with `columns`, these are pairs of a HyperNode and one of its direct nodes."""
+    """Indexes of HyperNodes; together with `columns`, these are pairs of a HyperNode and one of its direct nodes."""
     columns: Numbers
     size: int
     """Number of columns of the node table."""
@@ -113,7 +113,7 @@ class Nesting:
         return self._numbered(of_level)
 
     def _parents(self) -> dict[int, int]:
-        """Return a mapping from each HyperNode's number to its parent's; HyperNodes without a parent are left out."""
+        """Return a mapping from a HyperNode's index to its parent's; HyperNodes without a parent are left out."""
         numbers = {each.name: number for number, each in self.described.items()}
         claims: dict[int, list[int]] = {}
         in_order = sorted(self.described.items(), key=lambda each: each[1].name)  # the order of the reported problems

@@ -1,4 +1,4 @@
-"""The search for victims: the fewest and cheapest pods whose eviction lets a gang start.
+"""The search for victims: the fewest and cheapest pods that must be evicted so that a gang can start.
 
 The package does no I/O and reads no clock. `planner.actions` has the actions preempt, reclaim and consolidate, which
 differ in the possible victims. The search ensures that each victim is needed and that a gang keeps its minimum unless

@@ -5,7 +5,7 @@ the most expensive:
 
 1. Single units that free enough capacity.
 2. Units on one node that free enough capacity for a pod only together, and combinations of such units on several nodes.
-3. Units that free enough capacity, plus another unit to whose node the first units can move.
+3. Units that free enough capacity, plus another unit; the first units can move to the node of the other unit.
 4. The first unit, the first two units, the first four units, and so on; units that can stay are not moved.
 
 The freed capacity is counted exactly for each GPU, because a unit may move between two GPUs of one node.

@@ -58,8 +58,9 @@ def group_name_for_owner(uid: str) -> str:
 def workload_note(owner: ObjectMeta, makers: Container[str]) -> dict[str, str]:
     """Return the PodGroup's annotation with the workload (such as a Deployment) that created the gang's owner.
 
-    Events about the gang are also recorded for this workload. The result is empty if a kind in `makers` created the
-    owner. Such kinds (CronJobs, JobFlows) watch their workloads themselves.
+    Events about the gang are also recorded for this workload. The result is empty if an object of a kind in `makers`
+    (CronJob, JobFlow) created the owner. The controllers of these kinds watch the workloads that they create, and do
+    not need the Events.
     """
     above = owner.controller
     if above is None or above.kind in makers:

@@ -1,9 +1,9 @@
-"""Node pools: disjoint sets of a cluster's nodes, each with its own pair of kube-scheduler and extender. Pure.
+"""Node pools: disjoint sets of a cluster's nodes, each with its own kube-scheduler and extender. Pure.
 
 The name of a pool is the value of a label on nodes, root queues, PodGroups and Placements. The default pool has no name
 and contains all objects without the label, so a cluster without pools has only this pool. The name of the pool is part
 of the name of its kube-scheduler's profile. The `schedulerName` of a pod, which is immutable, therefore determines
-which pair places the pod.
+which kube-scheduler and extender place the pod.
 """
 
 import re

@@ -92,7 +92,7 @@ def worded(code: str) -> Callable[[Callable[P, str]], Callable[P, Reason]]:
 
 def _enter(code: str, words: Callable[..., str]) -> None:
     if code in _SENTENCES:
-        raise ValueError(f"two sentences have the code {code!r}")
+        raise ValueError(f"the code {code!r} already has a sentence; each code can have only one")
     _SENTENCES[code] = words
 
 

@@ -25,7 +25,7 @@ PERIODS: Final[tuple[Period, ...]] = get_args(Period)
 
 
 class UsagePeriod(NamedTuple):
-    """A period: its name, its beginning and its end (both in seconds since the epoch)."""
+    """A period: its name, its start time and its end time (both in seconds since the epoch)."""
 
     name: str
     begin: float

@@ -65,7 +65,10 @@ class MPIRuntime:
         self._launch(info, launcher, mpi_settings.slots(info, nodes[0]))
 
     def build(self, plan: Plan) -> Iterable[Component]:
-        """Yield a TrainJob's Secret with the ssh key, which never changes while pods run, and its hostfile."""
+        """Yield the ConfigMap with a TrainJob's hostfile and, unless the user names a Secret, the ssh keys' Secret.
+
+        The Secret is created only once, so the ssh keys never change while pods run.
+        """
         if plan.framework != self.framework or not plan.target:
             return
         if SSH_SECRET not in plan.settings:

@@ -19,7 +19,7 @@ def errors_of(info: Info, *checks: Callable[[Info], Any]) -> list[FieldError]:
 
 
 def reserved(info: Info, names: Sequence[str]) -> Findings:
-    """Return an error for each of these variables that the user sets; for a TrainJob, one error for all."""
+    """Return an error for each variable in `names` that the user sets; for a TrainJob, one error lists all."""
     findings = Findings()
     found = [(index, variable) for index, variable in enumerate(info.user_env.variables) if variable.name in names]
     if found and info.train_job:
@@ -35,7 +35,7 @@ def reserved(info: Info, names: Sequence[str]) -> Findings:
 
 
 def yielding(info: Info, variables: Variables) -> Variables:
-    """Return those of these variables that the TrainJob does not set itself.
+    """Return the variables, but for a TrainJob without the variables that its user sets.
 
     A user's value takes precedence, unless it was rejected as an error.
     """

@@ -25,15 +25,15 @@ from muster.api.kubernetes.meta import readable_time
 from muster.api.names import DEFAULT_QUEUE
 
 LEAST_PATIENCE_S = 60.0
-"""Minimum number of seconds for which a running pod that has passed its expected end is still expected to end."""
+"""Minimum time, in seconds, for which a running pod is still expected to end after its expected end time."""
 
 End = tuple[float, int, Amounts, str]
-"""Expected end of a pod, the column of the pod's node, the resources that become free, and the pod's owner. The owner
-is the key of the pod's gang, or the pod's own key if the pod has no gang."""
+"""Expected end time of a pod, the column of the pod's node, the resources that become free, and the pod's owner. The
+owner is the key of the pod's gang, or the pod's own key if the pod has no gang."""
 
 
 def expected_end(since: float | None, runtime_s: float | None, now: float) -> float:
-    """Return a pod's expected end in seconds since the epoch, or infinity; `since` is its start (None: now)."""
+    """Return a pod's expected end time in seconds since the epoch, or infinity; `since` is its start (None: now)."""
     if runtime_s is None:
         return inf
     end = (now if since is None else since) + runtime_s
@@ -110,7 +110,7 @@ def releases(session: Session, more: list[End]) -> Releases:
 
 
 def _pods(session: Session) -> Iterator[tuple[float, str, PodRecord]]:
-    """Yield the pods on known nodes that are expected to end, with the expected end and the owner."""
+    """Yield the expected end time, the owner and the pod for each pod on a known node that is expected to end."""
     snapshot, now = session.snapshot, session.now
     of_gangs = ((pod, gang.declared_s, gang.key) for gang in snapshot.gangs if gang.ends for pod in gang.pods)
     single = ((pod, None, pod.key) for pod in snapshot.ending)
@@ -162,7 +162,7 @@ def used_by_gangs(
 
 
 def used_by_queue(snapshot: Snapshot, queue: str) -> Amounts:
-    """Return the usage of each node by a queue's gangs, and by its other pods with an expected end.
+    """Return the usage of each node by a queue's gangs, and by its other pods with an expected end time.
 
     Pods that are being deleted are not counted, because they end regardless of the queue.
     """

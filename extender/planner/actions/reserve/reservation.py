@@ -45,7 +45,7 @@ changed."""
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reservation(ReservedRoom):
-    """Capacity reserved for a gang's slots; the expected beginning `at` is in whole seconds since the epoch."""
+    """Capacity reserved for a gang's slots; the gang's expected start `at` is in whole seconds since the epoch."""
 
     gang: GangView
     pod_sets: list[PodSetPlacement]
@@ -59,7 +59,7 @@ class Reservation(ReservedRoom):
 
 
 def as_written(session: Session, gang: GangView, releases: Releases) -> Reservation | None:
-    """Return the reservation in the gang's Placement, with its beginning updated; None if a node rejects the gang."""
+    """Return the reservation in the gang's Placement, with an updated start time; None if a node rejects the gang."""
     placement, snapshot = gang.placement, session.snapshot
     if placement is None or placement.status.phase != "Reserved":
         return None
@@ -89,7 +89,7 @@ def as_written(session: Session, gang: GangView, releases: Releases) -> Reservat
 
 
 def _when(session: Session, recorded: str, predicted: float | None) -> tuple[float | None, bool]:
-    """Return when the reservation should begin, and whether the time in the Placement is still accurate enough."""
+    """Return the gang's expected start, and whether the time in the Placement is still accurate enough."""
     before = readable_time(recorded)
     if predicted is None:
         return None, not recorded
@@ -160,7 +160,7 @@ def earliest(
 
 
 def soonest_empty(session: Session, gang: GangView, taken: Amounts, *, of_others: bool) -> Reservation | None:
-    """Return a reservation without an expected beginning, preferably on the nodes that gangs use least.
+    """Return a reservation without an expected start, preferably on the nodes that gangs use least.
 
     Returns None if the gang fits nowhere. With `of_others`, only capacity that gangs of other queues use is expected to
     become free.

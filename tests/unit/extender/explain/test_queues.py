@@ -88,7 +88,7 @@ def test_limits_and_budgets_are_told() -> None:
         "  the queue may use 8 of model H100",
         "  Fri 08:00-09:00 UTC: the queue may use 4 nvidia.com/gpu (open until 2027-01-15T09:00:00Z)",
         "  Sat 00:00-24:00 UTC: the queue may use 0 pods (not open now)",
-        "  of its budget of nvidia.com/gpu per month 91% is used",
+        "  budget of nvidia.com/gpu per month: 91% used",
     ]
     [line] = [each for each in top_lines(reports, "") if each.split()[0] == "a"]
     assert line.endswith("0 (91% of the budget of nvidia.com/gpu per month used)")

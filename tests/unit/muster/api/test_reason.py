@@ -88,7 +88,7 @@ def test_an_eviction_is_read_where_its_data_are() -> None:
 
 def test_a_code_is_taken_once() -> None:
     """Else one sentence would be told for the other."""
-    with pytest.raises(ValueError, match="two sentences have the code 'quoted'"):
+    with pytest.raises(ValueError, match="the code 'quoted' already has a sentence"):
         constant("quoted", "another text")
 
 

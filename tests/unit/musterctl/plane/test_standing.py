@@ -80,11 +80,11 @@ def test_what_is_not_there_is_named(folder: Path) -> None:
     """A plane with those that exist, a part with those that it has."""
     assert "there is no local control plane 'two'; there is one" in muster("status", "--name=two").output
     with pytest.raises(
-        LocalError, match="this control plane has no part 'history'; it has etcd, kube-apiserver, webhook"
+        LocalError, match="this control plane has no component 'history'; it has etcd, kube-apiserver, webhook"
     ):
         Plane(folder).part(state.HISTORY)
     assert muster("restart", "nothing").exit_code == 2
-    assert "this control plane has no part 'history'" in muster("restart", "history").output
+    assert "this control plane has no component 'history'" in muster("restart", "history").output
 
 
 @pytest.mark.parametrize(("typed", "variable", "passed"), [
