@@ -1,4 +1,4 @@
-"""All parts of the controller process: caches run in every replica; handlers and workers run only in the leader."""
+"""The controller process: its caches run in every replica; its handlers and workers run only in the leader."""
 
 import threading
 import time

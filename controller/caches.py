@@ -59,7 +59,7 @@ CRON_INDEX: Final = "cron-job"
 TEMPLATE_INDEX: Final = "job-template"
 """Index of the store of Jobs: `namespace/name` of the JobTemplate from which a JobFlow has created the Job."""
 QUEUE_INDEX: Final = "queue"
-"""Index of the store of PodGroups and of the store of native PodGroups: the name of the queue."""
+"""Index of the stores of PodGroups and native PodGroups: the name of the queue."""
 
 
 class SharedCaches:

@@ -14,8 +14,8 @@ from muster.api.kubernetes.meta import readable_time
 from muster.api.volcano.batch import Job
 
 OUT_OF = 10
-"""Number of run times of which one is shorter and one is longer than the interval, which therefore contains 80 % of run
-times.
+"""A number of run times, of which one is shorter and one is longer than the interval. The interval therefore contains
+80 % of the run times.
 """
 LEAST = OUT_OF - 1
 """Minimum number of past runs for an interval. With fewer runs, no two run times bound an interval that contains 80 %

@@ -165,7 +165,7 @@ class TokenCallers:
         return Caller(name=user.username, scope=scope, nodes=nodes, queues=queues)
 
     def _namespaces(self, user: admission.UserInfo) -> Iterable[str]:
-        """Return the namespaces in which the caller may list gangs and pods, which pages show with their history."""
+        """Return the namespaces, current or past, in which the caller may list gangs and pods."""
 
         def may(namespace: str) -> bool:
             return all(self._may(user, listing(kind, namespace)) for kind in (POD_GROUPS, core.PODS))

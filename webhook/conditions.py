@@ -269,5 +269,5 @@ def enters_a_queue(namespace: str) -> Conditions:
 
 
 OF_NO_JOB: Final = (("is-no-volcano-jobs", f"!({_OF_A_JOB})"),)
-"""Condition for PodGroups whose queue admission may set: PodGroups that no Volcano Job controls. The PodGroup of a
-Volcano Job is created in the queue that admitted the Job."""
+"""Condition for PodGroups that no Volcano Job controls; admission may set the queue of these PodGroups. The PodGroup of
+a Volcano Job is created in the queue that admitted the Job."""

@@ -224,7 +224,7 @@ class Actions:
         return self._context.writer.write(job, statuses.finished_with_duration(job, status))
 
     def _drop_timers(self, uid: str, target: RestartTarget, request: JobEvent) -> None:
-        """Drop the timers of events whose pod or task the restart of `target` includes."""
+        """Drop the timers of events about pods and tasks that are restarted with `target`."""
         armed = self._timers.get(uid, {})
         for key, timer in list(armed.items()):
             same_pod = target.kind == "pod" and timer.request.pod == request.pod

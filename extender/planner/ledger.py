@@ -22,7 +22,7 @@ arrays (`Ledger.reserved`). Reserved capacity is not available to pods and gangs
 first waiting gang starts.
 
 In a queue, an entry counts towards limits and shares, or only towards limits; entries of other schedulers' pods do not
-count. The devices of a named claim count once in each queue whose pods use the claim. The entry for a named claim's
+count. The devices of a named claim count once in each queue with pods that use the claim. The entry for a named claim's
 devices counts only in the queue, and is opened when the queue's first pod uses the claim. The order in which queues
 begin to use a claim therefore makes no difference. A parent of several queues that use a claim also counts the devices
 once (`limits.ClaimQueues`).

@@ -26,7 +26,7 @@ from muster.resources.vector import Vector, add
 
 
 def counted(metric: Counter) -> Callable[[str, VerbReason | None], Counter]:
-    """Return a function from kind of pod and reason to the counter of calls.
+    """Return a function that returns the counter of calls for a kind of pod and a reason.
 
     The function caches the counters, because a lookup takes a lock.
     """

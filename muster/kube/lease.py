@@ -234,9 +234,9 @@ class Elector:
 class LeaseFollower:
     """Observer of another process's lease; `active` while a holder with this `identity_prefix` renews the lease.
 
-    The extender acts only while the kube-scheduler in its own pod leads, whose identity begins with the pod's name. The
-    observer measures all times by its own process's clock. A lease that exists at the start counts only from its next
-    renewal, because the age of the last renewal is unknown.
+    The extender acts only while the kube-scheduler in its own pod leads. The identity of this kube-scheduler begins
+    with the pod's name. The observer measures all times by its own process's clock. A lease that exists at the start
+    counts only from its next renewal, because the age of the last renewal is unknown.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Common parts of the processes: `logs`, `settings`, and `health` (health checks, metrics and /debug).
+"""Modules that all processes use: `logs`, `settings`, and `health` (health checks, metrics and /debug).
 
 `serve` runs an ASGI app under uvicorn, in the process's own loop or in a thread. `prefork` runs a Flask app under
 gunicorn, with uvicorn's worker. `bounds` limits the time and bytes that a client can use. `tls` reloads a server's

@@ -13,7 +13,7 @@ from muster.volcano.manifests import safe_as
 
 JSON = dict[str, Any]
 _PARTS = frozenset({"replicatedJobs", "containers", "initContainers"})
-"""Lists in which a patch changes existing elements, which it names."""
+"""Lists in which a patch changes existing elements; the patch contains the names of these elements."""
 _KEYS = {
     "env": "name",
     "volumes": "name",

@@ -125,7 +125,7 @@ def of_root(spec: Mapping[str, Any], path: str) -> bool:
 
 
 def key_mode(spec: Mapping[str, Any], path: str) -> int:
-    """Return the mode of private ssh keys in a Secret's volume, whose files belong to root and the group `fsGroup`.
+    """Return the mode of private ssh keys in the volume of a Secret; the files belong to root and the group `fsGroup`.
 
     ssh rejects a private key that belongs to ssh's own user and that other users may read. All containers of the pod
     belong to `fsGroup`.

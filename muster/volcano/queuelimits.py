@@ -5,7 +5,8 @@ KAI-Scheduler. Admission, the planner and the command line all read the limits w
 an annotation with an error. If admission was bypassed, only the annotation with the error is ignored.
 
 A window (`Mon-Fri 08:00-18:00 Europe/Berlin nvidia.com/gpu=32`) begins and ends at wall-clock times in its zone, also
-on days when the clock changes. A window whose end is not after its beginning ends on the next day.
+on days when the clock changes. If the end time of a window is not after its start time, the window ends on the next
+day.
 """
 
 import re
@@ -61,7 +62,7 @@ class UsageWindow(NamedTuple):
         return max((end for begin, end in self._near(now_s) if begin <= now_s < end), default=None)
 
     def _near(self, now_s: float) -> list[tuple[float, float]]:
-        """Return the beginnings and ends of the windows that begin yesterday, today and tomorrow."""
+        """Return the start and end times of the windows that begin yesterday, today and tomorrow."""
         try:
             today = datetime.fromtimestamp(now_s, self.zone).date()
             days = [today + timedelta(days=ahead) for ahead in (-1, 0, 1)]

@@ -55,7 +55,7 @@ def partition_of(task: TaskSpec, index: int) -> str:
 
 
 def queue_of(spec: JobSpec) -> str:
-    """Return the queue whose share the Job uses."""
+    """Return the queue to which the Job belongs."""
     return spec.queue or names.DEFAULT_QUEUE
 
 

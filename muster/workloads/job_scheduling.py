@@ -44,13 +44,13 @@ def requested_minimum(job: IndexedJob) -> int | None:
 
 
 def requested_level(job: IndexedJob) -> str:
-    """Return the node label whose value `spec.scheduling` requires to be equal for all pods; empty without one."""
+    """Return the node label that must have the same value for all pods, by `spec.scheduling`; empty without one."""
     constraints = job.spec.scheduling.scheduling_constraints if job.spec.scheduling else None
     return next((each.key for each in constraints.topology), "") if constraints else ""
 
 
 def native(job: JSON) -> Iterator[Addition]:
-    """Yield the annotation by which the native PodGroup that a Job requests or names becomes the gang of its pods.
+    """Yield the annotation that makes a native PodGroup, which the Job requests or names, the gang of the Job's pods.
 
     Without this annotation, Muster ignores the native PodGroup, because the Job controller may create one for every
     Job. The native PodGroup has none of the Job's annotations, so the template also gets the Job's annotations about

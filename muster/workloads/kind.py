@@ -65,7 +65,8 @@ class GangRules:
     minimum: Callable[[Any], int | None] | None = None
     """Number of pods that must start together by the owner's own fields; None if no field defines it."""
     level: Callable[[Any], str] | None = None
-    """Node label whose value must be equal for all pods by the owner's fields; "" if these fields name no label."""
+    """Node label that must have the same value for all pods, according to the owner's fields; "" without such a
+    label."""
     wants_none: Callable[[Any], bool] | None = None
     """True if the owner is scaled to zero or suspended. The owner's gang has then ended, until the owner wants pods
     again."""
@@ -112,7 +113,8 @@ def _nothing(*_: Any) -> tuple[()]:
 class Admission:
     """Admission rules of a kind, in addition to copying labels to templates and checking the templates.
 
-    `additions` and `warnings` get unvalidated manifests, whose templates are for pods that Muster will place.
+    `additions` and `warnings` get manifests that have not been validated yet. The templates in the manifests are for
+    pods that Muster will place.
     """
 
     own_queue: bool = False
@@ -125,10 +127,11 @@ class Admission:
     """Function that returns errors that would prevent the workload's gangs from starting, and that no adapter can
     detect.
 
-    Its second argument maps the place of each template whose pods start together to the label or annotation that
-    requires this."""
+    The second argument of the function maps places of templates to a label or annotation. The label or annotation
+    requires that the template's pods start together."""
     copied: Path = ()
-    """Place whose metadata the kind's controller copies to all objects that it creates; empty without such a place."""
+    """Place of the metadata that the kind's controller copies to all objects that it creates; empty without such a
+    place."""
     count: Path = ()
     """Place of the field with the number of pods at a time, 1 if left out; empty if no single field has this number."""
     service_name: Path = ()
@@ -164,7 +167,7 @@ class Verbs:
     group_size: Path = ()
     """Path of the number of pods of each replica, 1 if left out; empty if each replica is one pod."""
     claims: Path = ()
-    """Path of the field whose value `Delete` means that the workload's volumes are deleted when `count` becomes 0."""
+    """Path of a field. If the field's value is `Delete`, the workload's volumes are deleted when `count` becomes 0."""
     held: Callable[[JSON], bool] = _no
     """Function that returns True if the workload is held in another way than by `stop` and `count`."""
     stopped: Callable[[JSON], bool] = _no

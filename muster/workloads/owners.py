@@ -1,4 +1,4 @@
-"""The name by which users know the workload of a gang, such as `TrainJob fit`, which is not the PodGroup's name."""
+"""The name of a gang's workload, such as `TrainJob fit`; users may not know the name of the PodGroup."""
 
 from muster.api.kubernetes.meta import ObjectMeta, OwnerReference
 from muster.api.muster.gang import workload_above

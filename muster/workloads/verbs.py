@@ -310,7 +310,10 @@ def _count(workload: Mapping[str, Any], path: Path) -> int:
 
 
 def _values(workload: Mapping[str, Any], path: Path, tasks: Collection[str]) -> dict[Place, Any]:
-    """Return the value of a field, or of a field in each of these tasks and of the tasks with a framework."""
+    """Return the values of a field, keyed by place.
+
+    For a field of tasks, return only the values in these tasks and in tasks with a framework.
+    """
     return {
         (*place, path[-1]): node.get(path[-1])
         for place, node in pod_templates(workload, [path[:-1]])

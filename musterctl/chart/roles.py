@@ -65,7 +65,7 @@ class CommandRights(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """A ServiceAccount, and the processes whose rights it has."""
+    """A ServiceAccount, and the processes that use the ServiceAccount."""
 
     name: str
     processes: tuple[str, ...]

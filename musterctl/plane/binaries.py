@@ -44,7 +44,7 @@ HELM: Final = Recipe(
 
 
 def _older(module: Path) -> Recipe:
-    """Return the recipe for an older version of Kubernetes, whose go.mod is in the folder `module`.
+    """Return the recipe for an older version of Kubernetes; the folder `module` contains its go.mod.
 
     The recipe builds only Kubernetes' own programs, because etcd and kwok work with every version.
     """

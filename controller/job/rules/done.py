@@ -1,7 +1,7 @@
 """The members of a Job that have succeeded and whose pods are gone; they count as if their pods still existed.
 
 While the pod of a slot exists, its phase determines the state of the slot. The status update that begins a restart
-removes the records of all slots whose pods the restart deletes. The success of a member is recorded a few seconds
+removes the records of all slots that lose their pods in the restart. The success of a member is recorded a few seconds
 later; if the pod is deleted before that, the member is created again.
 """
 

@@ -14,12 +14,12 @@ from extender.planner.state.amounts import Amounts
 
 
 class Sharing(NamedTuple):
-    """The devices of one claim, and the rows of the queues whose pods use the claim."""
+    """The devices of one claim, and the rows of the queues with pods that use the claim."""
 
     claim: str
     devices: Amounts
     used: tuple[int, ...]
-    """Rows of all queues whose pods use the claim; the devices count towards these queues' limits."""
+    """Rows of all queues with pods that use the claim; the devices count towards these queues' limits."""
     allocated: tuple[int, ...]
     """Rows of the queues in which at least one user of the claim is not evicted; the devices count towards their
     shares."""
@@ -31,7 +31,7 @@ def sharing_of(
     tree: QueueTree, claim: str, uses: Mapping[str, ClaimUse], devices: Amounts, left: Collection[tuple[str, str]],
     held: Collection[str],
 ) -> Sharing:  # fmt: skip
-    """Return the queues whose pods use a claim.
+    """Return the queues with pods that use a claim.
 
     `left` contains pairs of a claim and a queue in which no user of the claim remains. `held` contains the keys of
     non-preemptable gangs.

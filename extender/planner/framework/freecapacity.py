@@ -124,8 +124,8 @@ class ClaimUsers:
     """Users of each claim, in total and by queue: pods on nodes and placed slots, including tentative slots.
 
     The API allows `MOST_PODS` pods to use one claim, or any number of pods if their native PodGroup shares the claim.
-    The devices of a claim count once in each queue whose pods use the claim, regardless of the number of these pods. On
-    the node, the devices of a claim are free once a trial has evicted all users of the claim.
+    The devices of a claim count once in each queue with pods that use the claim, regardless of the number of these
+    pods. On the node, the devices of a claim are free once a trial has evicted all users of the claim.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:

@@ -150,7 +150,7 @@ class NodeLabels:
         return found & self.there(columns)
 
     def by_taints(self, answer: Callable[[Taints | None], int], columns: Columns) -> NDArray[np.int16]:
-        """Return the results of the function `answer` for the taints of each of these nodes.
+        """Call `answer` with the taints of each of these nodes; return the results.
 
         Each distinct set of taints is evaluated once; `answer` receives None for columns without a node.
         """

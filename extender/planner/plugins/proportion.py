@@ -326,7 +326,7 @@ class QueueShares:
         return [self._sharing(claim, gang.queue) for claim in self._session.claims.new(claims, gang.queue)]
 
     def _sharing(self, claim: SharedClaim, queue: str) -> Sharing:
-        """Return the devices of a claim, and the queues whose pods use the claim."""
+        """Return the devices of a claim, and the queues with pods that use the claim."""
         uses = {name: use for name, use in self.limited.claims.uses.get(claim.key, {}).items() if name != queue}
         held = {gang for _, gang, _ in uses.values() if (known := self._session.gang(gang)) and self._fixed(known)}
         devices = amounts_of_claims(self._session.snapshot, [claim])

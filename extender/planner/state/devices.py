@@ -41,7 +41,7 @@ class Devices:
     touched: Amounts = field(default_factory=_none)
     """Number of each node's GPUs that pods share, int64 of shape (nodes,)."""
     unknown: Amounts = field(default_factory=_none)
-    """Number of each node's GPUs used by pods for which it is unknown which GPUs they share."""
+    """Number of each node's GPUs that pods use without a record of which GPUs each pod shares."""
     counted: Amounts = field(default_factory=_none)
     """Total of the pods' GPU fractions, in thousandths of a GPU, that the row for GPUs of the resource arrays
     includes."""

@@ -1,4 +1,4 @@
-"""Ledger entries of placed slots, which hold capacity from the write of a placement to the binding of its pods.
+"""Ledger entries of placed slots: an entry holds capacity from the placement of a slot until its pod is bound.
 
 If a member will restart on another node because of a move or a repair, capacity on the new node is held for the member.
 Capacity on the new node is held even while the member is still running on its old node during its notice period. The

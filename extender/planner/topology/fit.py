@@ -179,7 +179,7 @@ class Filling:
     def _one_by_one(
         self, level: int, columns: Amounts, of: Amounts, used: Amounts, shares: Counts
     ) -> Iterator[_Filled]:
-        """Distribute its share of the pods to each of these domains of a level, full domains first."""
+        """Distribute `shares` pods inside the domains `used`; domains that become full come first."""
         inside, domains = of >= 0, len(self.wanted.geometry.tree.domains[level])
         room = np.bincount(of[inside], weights=self.wanted.room[columns[inside]], minlength=domains)
         full = np.zeros(len(room), dtype=np.bool_)

@@ -72,7 +72,7 @@ def across_queues(session: Session, units: list[EvictableUnit]) -> list[Evictabl
 def _furthest_first(
     units: list[EvictableUnit], saturation: Callable[[str, EvictableUnit | None], float]
 ) -> list[EvictableUnit]:
-    """Return the units in an order in which each next unit is from the queue that then exceeds its share most."""
+    """Return the units in order of eviction: the next unit is always from the queue that exceeds its share most."""
     queues: dict[str, list[EvictableUnit]] = {}
     for unit in units:
         queues.setdefault(unit.gang.queue, []).append(unit)

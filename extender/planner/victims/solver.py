@@ -118,7 +118,7 @@ def trial(search: Search, units: Sequence[EvictableUnit]) -> list[EvictableUnit]
 
 
 def scenario_of(search: Search, units: Sequence[EvictableUnit]) -> Scenario:
-    """Return the scenario in which these units, which a trial has already evicted, are evicted."""
+    """Return the scenario of evicting these units; a trial has already evicted them."""
     snapshot = search.session.snapshot
     lost = search.session.claims.lost_with([(unit.gang.queue, unit.pods) for unit in units])
     chunks = tuple(

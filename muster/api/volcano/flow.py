@@ -171,7 +171,7 @@ class JobFlowSpec(Wire):
 
 
 class FlowHistory(Wire):
-    """A phase that a Job has had, with the beginning and end of this phase."""
+    """A phase that a Job has had, with the start time and end time of this phase."""
 
     start_timestamp: Time | None = None
     """Time when the controller first saw the phase."""

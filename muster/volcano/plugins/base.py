@@ -145,7 +145,10 @@ class JobPlugin:
         """Values of the flags in the Job."""
 
     def world(self, tasks: Collection[str]) -> Collection[str]:
-        """Return the tasks whose pod number or pod names are passed to pods, and must not change while pods run."""
+        """Return the tasks of which the plugin passes the pod names, or the number of pods, to running pods.
+
+        While pods run, the pod names and the number of pods of these tasks must not change.
+        """
         return ()
 
     def check(self, job: Job) -> Iterable[FieldError]:

@@ -145,7 +145,7 @@ def plugins_for(wanted: Mapping[str, Sequence[str]]) -> list[JobPlugin]:
 
 
 def world(wanted: Mapping[str, Sequence[str]], tasks: Collection[str]) -> set[str]:
-    """Return the tasks whose number of pods or pod names a plugin passes to pods."""
+    """Return the tasks of which a plugin passes the pod names, or the number of pods, to running pods."""
     found = set[str]()
     for plugin in _possible(wanted):
         with suppress(PluginError):
