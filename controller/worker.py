@@ -105,7 +105,7 @@ class Unanswered:
 
 
 class Retry(Exception):  # noqa: N818 - no defect: something outside has to change first
-    """Error that ends an incomplete pass, which is then retried after growing delays. The message is the reason."""
+    """Error that ends an incomplete pass; the pass is retried after growing delays. The message is the reason."""
 
 
 class Worker:

@@ -79,7 +79,7 @@ def _phase(gang: GangView, *, enqueued: bool, enough: bool, running: int, finish
 
 
 def _is_evicted(gang: GangView) -> bool:
-    """Return True for an evicted gang whose remaining pods are all terminating; it shows the eviction's reason."""
+    """Return True for an evicted gang if all its remaining pods are terminating; it shows the eviction's reason."""
     return bool(gang.group.evicted) and all(pod.terminating or pod.phase == "Failed" for pod in gang.pods)
 
 

@@ -18,7 +18,7 @@ from muster.api.muster.states import Facts, State
 from muster.resources.vector import Vector
 
 MEMORY: Final = "sqlite://"
-"""Default URL of the store, which is then in memory, so that the data is lost when the process ends."""
+"""Default URL of the store: a store in memory, so that the data is lost when the process ends."""
 MS: Final = 1000
 """Milliseconds per second."""
 NAME_CHARS: Final = 253

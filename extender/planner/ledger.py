@@ -87,7 +87,7 @@ class LedgerEntry(Struct, frozen=True, gc=False):
     user: str = ""
     """Creator that the pod's annotation names, used while the creator of the pod's gang is unknown."""
     claim: str = ""
-    """Key of the claim whose devices the entry holds; empty for pods."""
+    """Key of the claim if the entry holds the devices of a claim; empty for pods."""
 
     @property
     def marks(self) -> tuple[Mark, ...]:

@@ -138,8 +138,8 @@ class Reflector(Readable, Generic[T]):
     def stop(self) -> None:
         """End the task, even during a watch; no change is reported afterwards. The method may be called repeatedly.
 
-        The method waits until the task has ended. On the loop's own thread, for example in a handler, the task ends
-        soon afterwards instead.
+        The method waits until the task has ended. If the caller is on the loop's own thread, for example in a handler,
+        the method does not wait, and the task ends soon afterwards.
         """
         self._stopping = True
         if self._loop is None:

@@ -105,7 +105,7 @@ class WorkQueue(Generic[K]):
         return self._failures.get(key, 0)
 
     def get(self, timeout_s: float | None = None) -> K | None:
-        """Return the next key, which is then in progress until `done`; None after `timeout_s` or a shutdown."""
+        """Return the next key, and mark the key as in progress until `done`; None after `timeout_s` or a shutdown."""
         deadline = None if timeout_s is None else self._monotonic_s() + timeout_s
         with self._changed:
             while not self._down:
@@ -199,7 +199,7 @@ class GroupQueue(Generic[K]):
         self._length += 1
 
     def next_key(self) -> K:
-        """Return the next key, which is then in progress. Raises KeyError if no key is queued."""
+        """Return the next key, and mark the key as in progress. Raises KeyError if no key is queued."""
         group, keys = (self._idle or self._busy).popitem(last=False)
         key = (keys[0] or keys[1]).popleft()
         self._length -= 1

@@ -206,6 +206,6 @@ def given_devices(annotations: Mapping[str, str]) -> tuple[int, ...]:
 
 
 def chosen_devices(annotations: Mapping[str, str]) -> tuple[int, ...]:
-    """Return the numbers of the devices that a pod shares, from its annotations; empty without annotations."""
+    """Return the indexes of the devices that a pod shares, from its annotations; empty without annotations."""
     text = annotations.get(names.GPU_DEVICES_CHOSEN) or annotations.get(names.VOLCANO_GPU_INDEX, "")
     return devices_of_text(text)

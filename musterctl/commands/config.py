@@ -28,7 +28,7 @@ _SCHEDULER = re.compile(r"/kube-scheduler:(?P<tag>v[0-9.]+)")
 
 @click.group()
 def config() -> None:
-    """Prints and checks the configuration of components that you run yourself."""
+    """Prints and checks the configuration of components you run."""
 
 
 @config.command()

@@ -154,7 +154,7 @@ def _check_classes(submission: Submission, dump: ClusterDump) -> None:
 
 
 def _sources(objects: Sequence[JSON], connect: Callable[[], Client | None], namespace: str) -> Iterator[JSON]:
-    """Yield those runtimes of the TrainJobs and JobTemplates of the JobFlows that exist in the cluster."""
+    """Yield the runtimes of the TrainJobs, and the JobTemplates of the JobFlows, if they exist in the cluster."""
     wanted = [each for each in objects if each.get("kind") in {TRAIN_JOBS.kind, JOB_FLOWS.kind}]
     client = connect() if wanted else None
     if client is None:

@@ -23,7 +23,7 @@ _GO_VERSION: Final = re.compile(r"go(\d+)\.(\d+)(?:\.(\d+))?")
 _MAJOR: Final = re.compile(r"/v\d+$")
 _TAIL_LINES: Final = 25
 _MISSING: Final = '{{if and .Stale (ne .Name "main")}}{{.ImportPath}}{{end}}'
-"""Template for `go list`, which prints each package that Go's cache lacks, except the programs themselves."""
+"""Template with which `go list` prints each package that Go's cache lacks, except the programs themselves."""
 _ENVIRONMENT: Final = {
     "GOTOOLCHAIN": "local",
     "GOFLAGS": "-mod=readonly -buildvcs=false",

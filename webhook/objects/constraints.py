@@ -34,7 +34,7 @@ def label_errors(labels: Mapping[str, str], path: str) -> Iterator[FieldError]:
 
 
 def toleration_errors(toleration: constraints.Toleration, path: str) -> Iterator[FieldError]:
-    """Check a toleration, whose operator is Equal if it is left out."""
+    """Check a toleration; its default operator is Equal."""
     operator, effect = toleration.operator or "Equal", toleration.effect
     if operator not in _TOLERATED:
         yield FieldError(f"{path}.operator", f"should be one of {', '.join(_TOLERATED)}", operator)

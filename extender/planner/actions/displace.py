@@ -62,7 +62,7 @@ class Preempt(Evicting):
     def agreed(self, session: Session, scenario: Scenario) -> bool:
         """Return True if all plugins agree.
 
-        Resources that victims in the gang's own queue free do not count as taken from other queues.
+        If a victim is in the gang's own queue, its resources do not count as taken from other queues.
         """
         gang = scenario.gang
         own = tuple(chunk for chunk in scenario.chunks if chunk.gang.queue == gang.queue)

@@ -80,7 +80,7 @@ class Enqueue:
         return decisions.refused(gang, vote) if vote and not vote.admit else None
 
     def _stays_admitted(self, session: Session, gang: GangView, queue: Queue) -> bool:
-        """Return True for new pods of a workload whose earlier pods are still running in a queue that is Closing.
+        """Return True for new pods in a queue that is Closing, if earlier pods of the same workload still run there.
 
         If new pods were not admitted, a Deployment's rolling update would never finish, because old pods end only after
         new pods have started.

@@ -139,7 +139,7 @@ class NativeGroups:
     def _gang(self, key: str, group: NativePodGroup) -> PodGroup | None:
         """Return the gang of a group; None if the group is not known to be Muster's or is in another pool.
 
-        A group whose phase Muster has written remains a gang of Muster; the phase also records the pool.
+        If Muster has written a group's phase, the group remains a gang of Muster; the phase also records the pool.
         """
         gang = as_group(group, self._queue(key, group))
         return gang if key in self._reported or (gang.status.phase and pool_of_group(group) == self.pool) else None

@@ -110,7 +110,7 @@ class PodRecord(Struct, eq=False, gc=False):
     """The claim that kube-scheduler created for the pod's extended resources; empty without a claim."""
     topology: PodTopology | None
     devices: tuple[int, ...]
-    """Numbers of the node's GPUs that the pod shares; empty if the numbers are unknown or the pod shares no GPU."""
+    """Indexes of the node's GPUs that the pod shares; empty if the indexes are unknown or the pod shares no GPU."""
     answer: NoticeAnswer | None
     """The pod's eviction notice and its answer; None without such annotations."""
 

@@ -32,7 +32,7 @@ class LabelTree:
         self._known = Tree(self._name, self._levels, tuple(() for _ in self._levels), none)
         self._generation = -1
         self._numbers: list[dict[str, int]] = [{} for _ in self._levels]
-        """For each level, maps a path of label values (without slashes) to the number of the domain."""
+        """For each level, maps a path of label values (without slashes) to the index of the domain."""
 
     def tree_over(self, nodes: Sequence[Node | None], changed: Amounts, generation: int) -> Tree:
         """Return the tree of the domains of these nodes.

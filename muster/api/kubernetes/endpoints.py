@@ -65,4 +65,4 @@ class Joined(Sequence[str]):
 
 
 Endpoints = NumberedNames | Joined | tuple[str, ...]
-"""A sequence of host names, which is equal to other sequences with the same parameters."""
+"""A sequence of host names; two sequences are equal if they have the same parameters."""

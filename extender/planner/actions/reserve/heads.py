@@ -71,8 +71,7 @@ class HeadReservations:
         self._live: dict[str, Reservation] = {}
         """Maps a queue to its current reservation."""
         self._views: dict[tuple[str, ...], LeftFree | None] = {}
-        """Maps a tuple of queues to the capacity that a gang must leave free if it must respect the reservations of
-        these queues."""
+        """Maps a tuple of queues to the capacity that their reservations reserve, which other gangs must leave free."""
         self._position: dict[str, int] = {}
         self._asked: set[str] = set()
         """UIDs of gangs for which a search for a reservation was due in this cycle. Failed searches of other gangs are
