@@ -146,7 +146,7 @@ def test_the_command_asks_the_page(server: PageServer, busy: Plane, tmp_path: Pa
     assert "secretive" not in with_page.output
     alone = CliRunner().invoke(main, command)
     assert "another namespace" not in alone.output
-    assert "you may not list" in alone.output
+    assert "you cannot list" in alone.output
     missing = CliRunner().invoke(main, ["explain", "job", "no-such", f"--kubeconfig={file}", *there])
     assert missing.exit_code == 1
     assert "no-such" in missing.output
