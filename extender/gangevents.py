@@ -31,7 +31,7 @@ _REMEMBERED = 10_000
 
 _Type = Literal["Normal", "Warning"]
 _News = tuple[str, str]
-"""Reason and kind of an Event. An Event is recorded only if its reason or kind differs from those of the last Event."""
+"""Reason and kind of an Event. An Event is recorded only if its reason or kind differs from the last Event."""
 
 
 class GangEvents:

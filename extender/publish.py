@@ -138,7 +138,7 @@ class FailureMemory:
 
 
 def encoded(known: Failures, now: float) -> str:
-    """Return the entries that are still valid as JSON; if they are too large, only those of the latest gangs."""
+    """Return the entries that are still valid as JSON; if they are too large, only the latest gangs' entries."""
     entries: list[str] = []
     size = 0
     for key, avoided in reversed(known.items()):

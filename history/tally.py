@@ -50,7 +50,7 @@ def rank(budgeted: Budgeted | None, queue: str, resource: str) -> tuple[int, str
 
 
 def counting(totals: Totals[str], budgeted: Budgeted | None) -> Totals[str]:
-    """Return the amounts to publish: for each existing queue, those of the resources in its budgets and a few others.
+    """Return the amounts to publish: for each existing queue, the resources in its budgets and a few others.
 
     All other amounts are dropped, because users may write any queue or resource name into a pod that admission has not
     checked.
@@ -82,7 +82,7 @@ class Tally:
             self._closed = counting(self._closed, self._budgeted())
 
     def at(self, now: int, still: Iterable[TimeSpan[str]], *, cut: bool = True) -> Totals[str]:
-        """Return the amounts to publish at a time, including those of members that `still` hold nodes at this time.
+        """Return the amounts to publish at a time, including members that `still` hold nodes at this time.
 
         If `cut` is false, amounts that are not published are included.
         """

@@ -120,7 +120,7 @@ def known_plane(where: Where) -> Path | None:
 def existing(name: str) -> Plane | KindCluster:
     """Return the local control plane or kind cluster with this name.
 
-    If neither exists, raise LocalError, which lists those that exist.
+    If neither exists, raise LocalError, which lists the existing ones.
     """
     folder = state.folder_of(name)
     if (made := KindCluster(name)).made() is not None:

@@ -1,6 +1,6 @@
 """The controller of Volcano Jobs, which derives events from changes, decides on actions, and carries out the actions.
 
-`rules` decides. `rules` makes the decisions. All other modules do I/O, in the order of a pass: `controller` derives
+`rules` makes the decisions. All other modules do I/O, in the order of a pass: `controller` derives
 events from changes, and `pending_events` stores them. `reconcile` runs the pass, and `actions` carries out actions,
 which change the phase. `provision` creates pods and the objects that pods need (with `objects` and `effects`), and
 `writer` writes the status. `context` contains the shared caches and clients, and `expectations` the writes that the

@@ -52,7 +52,7 @@ class BudgetUse(Struct, frozen=True, rename="camel"):
 class QueueReport(Struct, frozen=True, rename="camel"):
     """The report of one queue.
 
-    Quantities include those of the queues below this queue; cpu is in milli-CPU, every other resource in base units.
+    Quantities include the queues below this queue; cpu is in milli-CPU, every other resource in base units.
     """
 
     queue: str

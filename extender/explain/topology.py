@@ -84,7 +84,7 @@ class TopologyReport(Struct):
     problems: dict[str, list[str]] = field(default_factory=dict)
     """Maps a HyperNode to its problems."""
     missing: dict[str, list[str]] = field(default_factory=dict)
-    """Maps a HyperNode to those of its listed members that do not exist."""
+    """Maps a HyperNode to its listed members that do not exist."""
 
 
 def topology_reports(

@@ -115,7 +115,7 @@ class WhatIf:
 
     @contextmanager
     def tried_nodes(self, nodes: list[Node]) -> Iterator[None]:
-        """Within the `with` block, replace the nodes with these names, or add those that do not exist."""
+        """Within the `with` block, replace the nodes with these names, or add missing nodes."""
         index, names = self.state.nodes.index, [node.metadata.name for node in nodes]
         originals = {name: self.state.nodes.nodes[index[name]] for name in names if name in index}
         for node in nodes:

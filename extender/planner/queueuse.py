@@ -37,7 +37,7 @@ class QueueUse:
 
     def __init__(self, known: Mapping[str, Queue] = MappingProxyType({})) -> None:
         self.queues: dict[str, Use] = {}
-        """Maps a queue to its own usage without that of child queues; queues without usage are left out."""
+        """Maps a queue to its own usage, without its child queues; queues without usage are left out."""
         self.gangs: dict[str, Use] = {}
         """Maps a gang to its usage; gangs without usage are left out."""
         self.users: dict[tuple[str, str], Use] = {}

@@ -111,7 +111,7 @@ def used_then(recording: Iterable[lines.AnyLine]) -> ReplayMeter | None:
 
 
 def figures_of(fates: Iterable[Fate], meter: ReplayMeter | None, until_s: float) -> list[QueueFigures]:
-    """Return the figures of all queues together, then those of each queue, sorted by name."""
+    """Return the figures of all queues together, then the figures of each queue, sorted by name."""
     by_queue: dict[str, list[Fate]] = {ALL: []}
     for fate in fates:
         by_queue[ALL].append(fate)

@@ -54,7 +54,7 @@ class Filter:
         self._wall_s = wall_s
 
     def __call__(self, args: ExtenderArgs) -> ExtenderFilterResult:
-        """Return those of the given nodes that can take the pod.
+        """Return the given nodes that can take the pod.
 
         If the answer has any other node, kube-scheduler treats the call as failed.
         """

@@ -47,7 +47,7 @@ class _Weighed(NamedTuple):
 
 
 class _Namespace:
-    """Sizes of one namespace's objects: those in the cache, in order of creation, and those excluded from it."""
+    """Sizes of one namespace's objects: cached objects in order of creation, and excluded objects."""
 
     def __init__(self) -> None:
         self.order: list[_Weighed] = []

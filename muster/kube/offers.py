@@ -28,7 +28,7 @@ class NodeOffers:
         return self._most.get(node)
 
     def node_seen(self, old: Node | None, new: Node | None) -> None:
-        """Record the node's allocatable resources, but not those of an earlier node with the same name."""
+        """Record the node's allocatable resources, but ignore an earlier node with the same name."""
         name = (new or old or Node()).metadata.name
         if new is None or (old is not None and old.metadata.uid != new.metadata.uid):
             self._most.pop(name, None)

@@ -21,7 +21,7 @@ def charged_queue(pod: Pod) -> str | None:
 
 
 def named_queue(pod: Pod) -> str:
-    """Return the queue that a pod names, including that of its gang; empty if the pod names no queue.
+    """Return the queue that a pod names, including its gang's queue; empty if the pod names no queue.
 
     When a member of a gang gets its node, Muster writes the PodGroup's queue to an annotation of the pod; this
     annotation takes precedence. The pod is therefore charged to the same queue after the PodGroup has been deleted.

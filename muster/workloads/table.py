@@ -199,7 +199,7 @@ _WORLDS = [(kind, kind.world) for kind in KINDS if kind.world]
 
 
 def group_name(meta: ObjectMeta) -> str:
-    """Return the name of the PodGroup for a pod: that of its world, of its owner, or of its Kueue label."""
+    """Return the name of the PodGroup for a pod, by its world, its owner, or its Kueue label."""
     for _, world in _worlds_of(meta):
         return world
     if plain := plain_group(meta):

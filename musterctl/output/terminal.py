@@ -17,7 +17,7 @@ from muster.process.logs import harmless, show_all_uncaught
 
 
 class GuardedStream:
-    """A wrapper of a stream that escapes control characters like JSON; all other attributes are those of the stream."""
+    """A wrapper of a stream that escapes control characters like JSON; all other attributes are the stream's."""
 
     def __init__(self, stream: TextIO) -> None:
         self.rich_proxied_file = stream

@@ -85,7 +85,7 @@ def cache() -> Path:
 
 
 def cached(recipe: Recipe = CONTROL_PLANE, needed: Collection[str] | None = None) -> Path:
-    """Build those of a recipe's `needed` programs (by default all) that are missing, and return the folder.
+    """Build the missing ones of a recipe's `needed` programs (by default all), and return the folder.
 
     The name of the folder depends on all sources, so that programs in the same folder have the same version.
     """

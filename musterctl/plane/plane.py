@@ -216,7 +216,7 @@ class Plane:
         return trouble_at(self.commandlines.url(port, scheme=scheme) + "/readyz", self._pki.ca_file)
 
     def _start(self, names: Collection[str], report: Report) -> None:
-        """Start those of the given components that the control plane has, and wait until all of them are ready."""
+        """Start the given components, if the control plane has them, and wait until all of them are ready."""
         for name in self._launch(names):
             report(name)
             self.wait_ready(name)

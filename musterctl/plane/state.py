@@ -75,7 +75,7 @@ def in_pool(name: str, pool: str) -> str:
 
 
 def parts_of(wanted: Collection[str], pools: Iterable[str]) -> tuple[str, ...]:
-    """Return these components, and those of each additional node pool, in the order of their start."""
+    """Return these components, and the components of each additional node pool, in the order of their start."""
     pools = (DEFAULT_POOL, *pools)
     return tuple(
         in_pool(name, pool)

@@ -1,4 +1,4 @@
-"""A wall clock that a test sets while processes run: that of all processes which are started in a block.
+"""A wall clock that a test sets while processes run: the clock of all processes which are started in a block.
 
 `clocks/shift.c` is preloaded. Programs of Kubernetes ask the kernel, not the C library, so their clocks stay right.
 """

@@ -1,4 +1,4 @@
-"""An upgrade and the way back, under load: the CRDs of the last release, those of this one, and the former again."""
+"""An upgrade and the way back, under load: the released CRDs, the current CRDs, and the released CRDs again."""
 
 import threading
 from collections.abc import Callable

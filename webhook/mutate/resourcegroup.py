@@ -58,7 +58,7 @@ def assign(spec: Mapping[str, Any], group: ResourceGroup, patch: Patch) -> None:
 
 
 def record(job: Job, document: Mapping[str, Any], groups: Groups, namespace: str, patch: Patch, *, marks: bool) -> None:
-    """Record the settings of a new Job's pods: those of resource groups, and markers if Muster schedules the pods."""
+    """Record the settings of a new Job's pods: resource groups' settings, and markers if Muster schedules the pods."""
     found: list[PodSettings] = []
     for task in job.spec.tasks:
         settings = _settings(job, task, groups, namespace, marks=marks)

@@ -120,7 +120,7 @@ def check_neighbours(queue: Queue, amounts: Amounts, queues: QueueTreeView) -> I
 
 
 def _check_capability_above(queue: Queue, amounts: Amounts, queues: QueueTreeView) -> Iterator[FieldError]:
-    """Check that no capability of the queue exceeds that of the closest ancestor which names the resource."""
+    """Check that no capability of the queue exceeds the closest ancestor's capability for the resource."""
     for name, amount in amounts[CAPABILITY].items():
         for above in _ancestors(queue, queues):
             limit = _amount(above, CAPABILITY, name)

@@ -93,7 +93,7 @@ class Computed(NamedTuple):
 
 
 def of_job_set(job_set: JobSet | None) -> Computed:
-    """Return the end and the counts of a JobSet, which are also those of the JobSet's TrainJob."""
+    """Return the end and the counts of a JobSet, which also apply to the JobSet's TrainJob."""
     if job_set is None:
         return Computed()
     return Computed(_end_of(job_set.status.conditions, ENDS), tuple(job_set.status.replicated_jobs_status))

@@ -63,7 +63,7 @@ def hook_table() -> DocumentedTable:
 
 
 def _names(known: Mapping[str, Name], there: Mapping[str, object]) -> Iterator[tuple[str, ...]]:
-    """Yield each known action or plugin and its difference in Muster, then those that exist only in Muster."""
+    """Yield each known action or plugin and its difference in Muster, then each one that exists only in Muster."""
     for name, each in known.items():
         same = (each.ours or name) in there
         yield f"`{name}`", each.of, (each.differs or _as_in(each)) if same else f"{_WITHOUT}{each.without}"

@@ -74,7 +74,7 @@ def fair_shares(
     """Return the fair shares, float64 of shape (queues, resources).
 
     `usage` is the mean usage of each queue, including its descendants. KAI-Scheduler compares past usage with the size
-    of the cluster at every level. The rounding `exact` compares past usage with that of all queues of the same parent.
+    of the cluster at every level. The rounding `exact` compares past usage with the usage of all siblings.
     Past usage therefore also matters in small branches of the tree.
     """
     tree = allocations.tree

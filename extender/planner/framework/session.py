@@ -115,7 +115,7 @@ class Session(FreeCapacity):
         return self.inputs.asks.ask_of(gang, self.snapshot, self.hooks)
 
     def amounts(self, ask: Ask, members: Members | None = None) -> Amounts:
-        """Return the requests of these members, by default of those that the gang lacks for its minimum; read-only.
+        """Return the requests of these members, by default of the members that the minimum lacks; read-only.
 
         Devices of a shared claim count once, and do not count if the gang's queue already uses the claim.
         """

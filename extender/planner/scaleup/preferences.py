@@ -1,6 +1,6 @@
 """Annotations of queues and workloads for autoscalers: `muster.dev/scale-up` and related annotations.
 
-A workload's setting overrides its queue's setting, and a queue's setting overrides those of its ancestors. The setting
+A workload's setting overrides its queue's setting, and a queue's setting overrides its ancestors' settings. The setting
 of `root` applies to the whole cluster. Because the queue pays for nodes, the queue's provisioning class and parameters
 apply, and the queue's timeout is the upper limit.
 """

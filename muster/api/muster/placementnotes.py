@@ -29,7 +29,7 @@ class PlacementContent(Wire):
         return cls() if placement is None else cls(spec=placement.spec, status=placement.status)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the placement's content for users; default values are left out, except those of epoch and phase."""
+        """Return the placement's content for users; default values are left out, except epoch and phase."""
         content: dict[str, Any] = msgspec.to_builtins(self)
         content["spec"]["epoch"], content["status"]["phase"] = self.spec.epoch, self.status.phase
         return content

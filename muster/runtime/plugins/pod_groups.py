@@ -147,7 +147,7 @@ def members(info: Info) -> list[PodSet]:
 
 
 def together(info: Info) -> list[PodSet]:
-    """Return the pod sets of the gang's members, including those that currently have no pods.
+    """Return the pod sets of the gang's members, including pod sets that currently have no pods.
 
     The result excludes pod sets that must be complete before other pod sets begin.
     """
