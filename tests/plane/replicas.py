@@ -201,6 +201,14 @@ def answers(url: str) -> bool:
         return False
 
 
+def accept_all(listener: socket.socket, connect: Callable[[socket.socket], None]) -> None:
+    """Connects each client of a proxy in a thread of its own, until the listener is closed."""
+    with suppress(OSError):
+        while True:
+            asking, _ = listener.accept()
+            threading.Thread(target=connect, args=(asking,), daemon=True).start()
+
+
 class Forwarder:
     """A port whose connections go on to any target that says it is ready."""
 
@@ -212,7 +220,7 @@ class Forwarder:
 
     def __enter__(self) -> Self:
         self._probe()
-        for work in (self._accept, self._watch):
+        for work in (lambda: accept_all(self._listener, self._connect), self._watch):
             threading.Thread(target=work, daemon=True).start()
         return self
 
@@ -228,12 +236,6 @@ class Forwarder:
 
     def _probe(self) -> None:
         self._ready = [port for port, url in self._targets if answers(url)]
-
-    def _accept(self) -> None:
-        with suppress(OSError):
-            while True:
-                asking, _ = self._listener.accept()
-                threading.Thread(target=self._connect, args=(asking,), daemon=True).start()
 
     def _connect(self, asking: socket.socket) -> None:
         try:

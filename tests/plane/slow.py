@@ -7,6 +7,8 @@ import time
 from contextlib import suppress
 from typing import Final, Self
 
+from replicas import accept_all
+
 _PIECE: Final = 1 << 16
 
 
@@ -19,19 +21,13 @@ class Delayed:
         self._listener = socket.create_server(("127.0.0.1", port), backlog=256)
 
     def __enter__(self) -> Self:
-        threading.Thread(target=self._accept, daemon=True).start()
+        threading.Thread(target=accept_all, args=(self._listener, self._connect), daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
         with suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
-
-    def _accept(self) -> None:
-        with suppress(OSError):
-            while True:
-                asking, _ = self._listener.accept()
-                threading.Thread(target=self._connect, args=(asking,), daemon=True).start()
 
     def _connect(self, asking: socket.socket) -> None:
         try:
