@@ -81,7 +81,10 @@ class Writes:
         self._pools = {lane: ThreadPoolExecutor(threads, lane.value) for lane, threads in _THREADS.items()}
         self._lock = threading.Lock()
         self._waiting = {lane: GroupQueue[_Write](attrgetter("namespace")) for lane in _THREADS}
-        self._under_way: dict[str, Future[None]] = {}
+        self._under_way: set[str] = set()
+        """Names of writes that are queued or in progress."""
+        self._calls: set[Future[None]] = set()
+        """Calls of `_run_next` that have not finished; a call need not run the write with which it was started."""
         self._answered: set[str] = set()
         """Names of writes that were confirmed after the last snapshot, so that the snapshot does not contain them."""
         self._again: set[str] = set()
@@ -131,15 +134,18 @@ class Writes:
             if not late:
                 one = _Write(key.partition("/")[0] if namespace is None else namespace, what, key, write)
                 self._waiting[lane].add(one)
-                self._under_way[name] = self._pools[lane].submit(self._run_next, lane)
+                self._under_way.add(name)
+                call = self._pools[lane].submit(self._run_next, lane)
+                self._calls.add(call)
+                call.add_done_callback(self._calls.discard)
         if late:
             self._wake()
 
     def settled(self, timeout_s: float | None = None) -> bool:
         """Wait until all started writes have finished; return False after the timeout."""
         with self._lock:
-            futures = list(self._under_way.values())
-        return not wait(futures, timeout_s).not_done
+            calls = list(self._calls)
+        return not wait(calls, timeout_s).not_done
 
     def stop(self) -> None:
         """Stop the threads; the next leader decides again about unsent writes."""
@@ -168,7 +174,7 @@ class Writes:
         finally:
             name = f"{one.what}/{one.key}"
             with self._lock:
-                self._under_way.pop(name, None)
+                self._under_way.discard(name)
                 self._answered.add(name)
                 again = name in self._again
                 self._again.discard(name)

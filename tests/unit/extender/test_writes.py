@@ -177,6 +177,22 @@ def test_who_does_not_lead_any_more_writes_nothing(desk: Desk, answer: threading
     assert desk.settled() == []
 
 
+def test_a_write_is_under_way_until_it_is_answered(answer: threading.Event, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if the thread that was asked for another one carries it out, as the namespaces take turns."""
+    monkeypatch.setitem(_THREADS, Lane.PODS, 1)
+    desk, first, begun = Desk(), threading.Event(), threading.Event()
+    desk.start("busy/first", lambda: assert_set(first))
+    desk.start("busy/slow", lambda: (begun.set(), assert_set(answer))[1])
+    desk.start("other/fast")
+    first.set()
+    assert begun.wait(WAIT_S)
+    assert desk.written == ["other/fast"]
+    assert not desk.writes.settled(0.0)
+    answer.set()
+    assert desk.settled()
+    desk.writes.stop()
+
+
 def test_decisions_are_awaited_and_one_that_fails_keeps_no_other(desk: Desk) -> None:
     """Placements stand when the cycle ends."""
 
