@@ -69,10 +69,7 @@ class _Meeting:
 
 
 class Barrier:
-    """The barrier at which the bind calls of each gang wait for one another.
-
-    A gang's timeout, initially `timeout_s`, starts with the gang's first bind call.
-    """
+    """Barrier at which bind calls of a gang wait for one another, for `timeout_s` or longer from the first call."""
 
     def __init__(self, *, timeout_s: float, monotonic_s: Callable[[], float]) -> None:
         self._timeout_s = timeout_s
@@ -143,10 +140,7 @@ class Barrier:
         meeting.timer = loop.call_later(after_s, self._check_deadline, key, meeting)
 
     def _check_deadline(self, key: tuple[str, int], meeting: _Meeting) -> None:
-        """End a meeting if its timeout has passed; otherwise check again later.
-
-        All members of a meeting share one timer, which is restarted when the timeout grows.
-        """
+        """End a meeting if its timeout has passed, otherwise check again later; one timer serves all members."""
         lasts_s = min(self._timeout_s + MEMBER_S * len(meeting.arrived), LONGEST_S)
         left = meeting.opened_at + lasts_s - self._monotonic_s()
         if left > 0 and meeting.outcome is None:

@@ -37,10 +37,7 @@ recorder publishes within a few seconds.
 
 
 class BudgetReporter:
-    """Reporter of the usage of queues' budgets.
-
-    The reporter remembers its last report about each queue, and reports each threshold only once.
-    """
+    """Reporter of the usage of queues' budgets; it remembers its last reports, and reports each threshold once."""
 
     def __init__(self, recorder: EventWriter, *, wall_s: Callable[[], float]) -> None:
         self._recorder = recorder

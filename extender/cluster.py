@@ -101,17 +101,11 @@ class Live:
         return answer.result(ANSWER_S)
 
     def change(self, change: Callable[[PlannerState], bool | None]) -> None:
-        """Apply the extender's own write to the state; wake waiting calls.
-
-        The planner is woken, too, unless `change` returns False.
-        """
+        """Apply the extender's own write; wake waiting calls and, unless `change` returns False, the planner."""
         self.ask(lambda state: self.changed(None, change(state)))
 
     def changed(self, namespace: str | None, matters: bool | None) -> None:  # noqa: FBT001 - result of an `on_*` method
-        """Wake the waiting calls after a change of the state and, unless `matters` is False, the planner.
-
-        Call this method on the event loop.
-        """
+        """Wake waiting calls after a change and, unless `matters` is False, the planner; called on the event loop."""
         if self._waiting:
             for changed in self._waiting:
                 changed.set()
@@ -235,10 +229,7 @@ class LiveCluster(Live):
             reflector.add_handler(handler)
 
     def start(self) -> None:
-        """Start the reflectors. The reflector for pods starts last, because nodes and gangs determine the pool's pods.
-
-        Call this method on the event loop.
-        """
+        """Start the reflectors on the event loop; pods come last, because nodes and gangs determine the pool's pods."""
         self.run_here()
         for resource, reflector in self._reflectors.items():
             if resource is not core.PODS:

@@ -84,10 +84,7 @@ class Evictor(Writer):
         self._uncount(pod)
 
     def _evict_anyway(self, pod: PodRecord) -> None:
-        """Evict an unchanged pod, or delete it if a disruption budget forbids the eviction.
-
-        Raises Conflict if the pod has changed.
-        """
+        """Evict an unchanged pod; delete it if a disruption budget forbids this. Raises Conflict if it has changed."""
         try:
             self._evict_unchanged(pod)
         except TooManyRequests:

@@ -35,10 +35,7 @@ _News = tuple[str, str]
 
 
 class GangEvents:
-    """Thread-safe recorder of Events on PodGroups and their workloads.
-
-    The function `monotonic_s` returns the seconds of a monotonic clock.
-    """
+    """Thread-safe recorder of Events on PodGroups and their workloads; `monotonic_s` returns monotonic seconds."""
 
     def __init__(self, recorder: EventWriter, *, monotonic_s: Callable[[], float]) -> None:
         self._recorder = recorder
@@ -50,10 +47,7 @@ class GangEvents:
         """Maps the UID of a workload to the times of its latest Events."""
 
     def waits(self, gang: GangView, reason: str, message: str, *, other_reason: bool) -> None:
-        """Record that the gang waits.
-
-        `other_reason` is True if the gang did not wait before, or if it waited for a different reason.
-        """
+        """Record that the gang waits; `other_reason` is True if it did not wait before, or for a different reason."""
         self._recorder.event(subject(gang.group), "Warning", "Unschedulable", message)
         if other_reason:
             self._report(gang, "Warning", "Unschedulable", message, kind=reason, by_controller=True)

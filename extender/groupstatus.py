@@ -96,10 +96,7 @@ class _Memory:
 
 
 class PodGroupStatusWriter(Writer):
-    """Writer of a PodGroup's phase, counts and conditions.
-
-    The writer remembers which statuses it has written, so that an unchanged gang causes no write.
-    """
+    """Writer of a PodGroup's phase, counts and conditions; it remembers its writes and skips unchanged gangs."""
 
     def __init__(self, context: WriteContext) -> None:
         super().__init__(context)

@@ -164,10 +164,7 @@ class Extender:
         self._config_file.start()
 
     def let_go(self) -> None:
-        """Answer all held bind calls with an error, so that kube-scheduler sends the calls again to the next leader.
-
-        Call this method on the event loop.
-        """
+        """Answer all held bind calls with an error, on the event loop; the next leader gets them again."""
         self._barrier.cancel_all()
         if self._settling is not None:
             self._settling.cancel()
@@ -212,10 +209,7 @@ class Extender:
 
 
 def recorder_of(settings: ExtenderSettings, config_file: ConfigFile) -> InputRecorder | None:
-    """Return the configured recorder of the planner's inputs.
-
-    Raises FolderError if the recording's directory is not writable.
-    """
+    """Return the configured recorder of the planner's inputs. Raises FolderError if its directory is not writable."""
     if not settings.record_folder:
         return None
     most, age_s = settings.record_mib * 1024 * 1024, settings.record_hours * 3600

@@ -22,10 +22,7 @@ from muster.kube.errors import Conflict
 
 
 class NoteWriter(Writer):
-    """Writer of placements as annotations of PodGroups.
-
-    Each status written together with a placement is passed to `statuses`.
-    """
+    """Writer of placements as annotations of PodGroups; statuses written together with them go to `statuses`."""
 
     def __init__(self, context: WriteContext, statuses: PodGroupStatusWriter) -> None:
         super().__init__(context)
@@ -63,10 +60,7 @@ class NoteWriter(Writer):
 
 
 def fits(place: decisions.Place, known: Placement | None) -> bool:
-    """Return True if an annotation can store the placement of this gang.
-
-    The gang must have a single pod, wait for no victims, and have no Placement object yet.
-    """
+    """Return True for a gang of one pod, without victims or a Placement object: its placement can be an annotation."""
     gang, pod_set = place.gang, place.pod_sets[0]
     alone = place.new_slots == 1 == sum(each.replicas for each in gang.pod_sets) and gang.min_member <= 1
     more = place.victims or place.spares or place.borrows

@@ -106,10 +106,7 @@ class FailureMemory:
         self._wall_s = wall_s
 
     def keep(self) -> None:
-        """Write the nodes that gangs avoid.
-
-        An error is logged but not raised, because the gangs' Placements also contain the nodes to avoid.
-        """
+        """Write the nodes that gangs avoid; errors are only logged, because Placements also contain these nodes."""
         known = self._cluster.ask(lambda state: dict(state.failures.remembered))
         try:
             self._patch({AVOIDED: encoded(known, self._wall_s())})

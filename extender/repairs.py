@@ -117,11 +117,7 @@ class Repairs(Evictor):
         return out or (node in self.gone and node not in session.snapshot.index)
 
     def _evict(self, member: _Member) -> bool:
-        """Evict one member.
-
-        Return False if the member has left its node or has just changed, or if a disruption budget forbids the
-        eviction.
-        """
+        """Evict one member; return False if it has left its node or just changed, or if a budget forbids it."""
         repair, pod = member.repair, member.pod
         latest = self._victim(pod)
         if latest is None:

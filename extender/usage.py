@@ -69,10 +69,7 @@ class UsageFeed:
         return self._reflector.synced or self._monotonic_s() - self._began_s > WAIT_S
 
     def start(self) -> None:
-        """Start watching the ConfigMap.
-
-        Call this method on the event loop.
-        """
+        """Start watching the ConfigMap; called on the event loop."""
         self._reflector.start()
 
     def stop(self) -> None:

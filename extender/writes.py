@@ -207,10 +207,7 @@ class Writes:
 
 
 class WriteContext(NamedTuple):
-    """Common context of all writers; `wall_s` returns seconds since the epoch, for times in objects.
-
-    Writers measure delays with `monotonic_s`, because the wall clock may be set back.
-    """
+    """Common context of writers: `wall_s` in epoch seconds for objects; `monotonic_s` for delays."""
 
     client: Client
     cluster: Live

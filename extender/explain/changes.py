@@ -48,10 +48,7 @@ class DumpChange:
 
 
 def changed(dump: ClusterDump, change: DumpChange) -> ClusterDump:
-    """Return a copy of a dump in which the change has been made.
-
-    Raises UnknownNameError for names that do not exist.
-    """
+    """Return a copy of a dump with the change made. Raises UnknownNameError for names that do not exist."""
     objects = {kind: list(all_) for kind, all_ in dump.objects.items()}
     result = dataclasses.replace(dump, objects=objects)
     for name in change.without:
@@ -75,10 +72,7 @@ def changed(dump: ClusterDump, change: DumpChange) -> ClusterDump:
 
 
 def _change_queues(dump: ClusterDump, changes: list[str]) -> None:
-    """Apply changes to the fields of queues.
-
-    Raises UnknownNameError for an unknown queue, ValueError for an unknown field.
-    """
+    """Apply changes to queues. Raises UnknownNameError for an unknown queue, ValueError for an unknown field."""
     queues = {queue.metadata.name: queue for queue in dump.objects_of(QUEUES)}
     for change in changes:
         name = queue_of_change(change, queues)
@@ -87,10 +81,7 @@ def _change_queues(dump: ClusterDump, changes: list[str]) -> None:
 
 
 def queue_of_change(change: str, names: Collection[str]) -> str:
-    """Return the queue that a change names, such as `team` in team.weight=3.
-
-    Raises UnknownNameError if there is no such queue.
-    """
+    """Return the queue in a change such as team.weight=3. Raises UnknownNameError if there is no such queue."""
     found = next((name for name in sorted(names, key=len, reverse=True) if change.startswith(f"{name}.")), None)
     if found is None:
         raise UnknownNameError(f"{change!r} does not name a queue; there is {', '.join(sorted(names))}")
@@ -149,7 +140,6 @@ def _own_taints(node: Node, rules: FaultRules) -> list[Taint]:
 
 
 def _remove(dump: ClusterDump, name: str, namespace: str) -> None:
-    """Remove a workload, its gang and its pods."""
     given, _, short = name.rpartition("/")
     namespace = given or namespace
     there = [

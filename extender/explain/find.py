@@ -95,7 +95,6 @@ def _by_workload(what_if: WhatIf, name: str, namespace: str) -> PodGroup | None:
 
 
 def _without_group(job: Job, pods: Sequence[Pod]) -> GangReport:
-    """Return the report of a Volcano Job without a PodGroup."""
     state, owner = job.status.state, job_workload(job)
     called = without_gang(state.phase, job.metadata)
     ended = state.phase in FINISHED or state.phase in {"Aborted", "Aborting", "Terminating", "Completing"}

@@ -63,10 +63,7 @@ def readable_requests(cls: PodClass | None) -> Vector:
 
 
 def where(gang: GangView, placed: Iterable[PodSetPlacement] | None = None) -> list[str]:
-    """Return the nodes of a gang in rank order, as one line for each pod set.
-
-    The nodes come from the slots in `placed`, if it is given, and otherwise from the members.
-    """
+    """Return the nodes of a gang's members or `placed` slots in rank order, as one line for each pod set."""
     if placed is not None:
         return [f"{pod_set.name}: {runs_text(pod_set.runs)}" for pod_set in placed]
     lines = []

@@ -50,10 +50,7 @@ class BudgetUse(Struct, frozen=True, rename="camel"):
 
 
 class QueueReport(Struct, frozen=True, rename="camel"):
-    """The report of one queue.
-
-    Quantities include the queues below this queue; cpu is in milli-CPU, every other resource in base units.
-    """
+    """The report of one queue and the queues below it; cpu in milli-CPU, every other resource in base units."""
 
     queue: str
     parent: str
@@ -86,10 +83,7 @@ class QueueReport(Struct, frozen=True, rename="camel"):
 
 
 def queue_reports(what_if: WhatIf) -> list[QueueReport]:
-    """Return the reports of all queues, parents before their children.
-
-    Raises UnknownNameError if no plugin of the scheduler configuration computes shares.
-    """
+    """Return all queues' reports, parents first. Raises UnknownNameError if no plugin computes shares."""
     session, waits = what_if.decided()
     parents = parents_of(session.snapshot.queues)
     refused = {each.gang.key: each for each in session.decided(decisions.Unschedulable)}

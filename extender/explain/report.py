@@ -84,10 +84,7 @@ class PlacementReport(Struct, frozen=True, rename="camel"):
 
 
 class Relief(Struct, frozen=True, rename="camel"):
-    """A change that would let the gang start.
-
-    The change has been tested in a cycle of the planner unless `tried` is False.
-    """
+    """A change that would let the gang start, tested in a cycle of the planner unless `tried` is False."""
 
     kind: Literal[
         "ends", "uncordon", "tolerate", "add-nodes", "recovers", "queue", "pods", "wait", "frees", "wider", "nothing"

@@ -103,10 +103,7 @@ class Ask:
         return self.topology
 
     def part(self, slots: Ranks, there: Columns | None = None, *, least: int | None = None) -> SlotGroup:
-        """Return these slots of the gang as a tree of parts; a gang without a topology request has one part.
-
-        Raises LimitError like `request`.
-        """
+        """Return these slots as a tree of parts; one part without a request. Raises LimitError like `request`."""
         request = self.request
         if request is None:
             return SlotGroup("", slots, {}, least=least)
@@ -152,10 +149,7 @@ class Ask:
         return (list(group.ranks) for group in groups)
 
     def members(self, hooks: Hooks, wanted: Mapping[str, int]) -> Members:
-        """Return the wanted number of members per pod set, by pod class.
-
-        The hooks choose among members of different classes.
-        """
+        """Return the wanted members per pod set, by pod class; the hooks choose among members of different classes."""
         found = {}
         for pod_set in self.gang.pod_sets:
             count = wanted.get(pod_set.name, 0)

@@ -48,10 +48,7 @@ class Parts:
         self._assembly = Assembly(registry())
 
     def parts_of(self, configuration: config.SchedulerConfig) -> tuple[list[Action], list[PlannerPlugin]]:
-        """Return the actions and plugins of a configuration.
-
-        Raises ValueError, which lists all errors of the configuration.
-        """
+        """Return the actions and plugins of a configuration. Raises ValueError that lists all its errors."""
         actions, plugins = self._assembly.build(configuration)
         place = next((number for number, action in enumerate(actions, 1) if action.name == "allocate"), len(actions))
         named = {action.name for action in actions}
@@ -60,10 +57,7 @@ class Parts:
 
 
 def parts_of(configuration: config.SchedulerConfig) -> tuple[list[Action], list[PlannerPlugin]]:
-    """Return new actions and plugins of a configuration.
-
-    Raises ValueError, which lists all errors of the configuration.
-    """
+    """Return new actions and plugins of a configuration. Raises ValueError that lists all its errors."""
     return Parts().parts_of(configuration)
 
 
@@ -74,10 +68,7 @@ def report_of(text: str) -> ConfigurationReport:
 
 @cache
 def registry() -> Registry:
-    """Return all actions and plugins, built in or from installed packages.
-
-    The result contains the packages that are installed at the first call.
-    """
+    """Return all actions and plugins, built in or from the packages that are installed at the first call."""
     return Registry(PLUGINS, ACTIONS)
 
 
@@ -118,10 +109,7 @@ class Planning:
         self.configure(configuration)
 
     def configure(self, configuration: config.SchedulerConfig) -> None:
-        """Use this configuration from the next cycle on.
-
-        Raises ValueError, which lists all errors of the configuration.
-        """
+        """Use this configuration from the next cycle on. Raises ValueError that lists all its errors."""
         self.actions, self.plugins = self._parts.parts_of(configuration)
         self._configuration = configuration
 
@@ -157,10 +145,7 @@ class Planning:
 
 
 def _report_barred(session: Session) -> None:
-    """Report gangs whose queue excludes their namespace or is in another pool; no action processes these gangs.
-
-    Gangs in a terminating namespace are not reported.
-    """
+    """Report gangs whose queue excludes their namespace or is in another pool, unless the namespace is terminating."""
     for key, barrier in session.snapshot.barred.items():
         gang = session.gang(key)
         if barrier is not None and gang is not None and gang.group.status.phase != "Completed":

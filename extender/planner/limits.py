@@ -68,10 +68,7 @@ class Limits:
             name = parents[name]
 
     def above(self, queue: str) -> tuple[Bounds, ...]:
-        """Return the limits of a queue and of its ancestors, starting with the queue's own limits.
-
-        For an unknown queue, return the limits of the root.
-        """
+        """Return the limits of a queue and its ancestors, its own first; for an unknown queue, those of the root."""
         known = self._above.get(queue)
         return self._above.get(ROOT_QUEUE, ()) if known is None else known
 
@@ -216,10 +213,7 @@ class LimitedUse:
     def _excess(
         self, reason: str, bounds: Bounds, most: Vector, asked: Mapping[str, int], user: str | None = None
     ) -> Excess | None:
-        """Return the limit if the requests would exceed it; resources that are not requested are not compared.
-
-        A queue that has used up one resource can still use other resources.
-        """
+        """Return the limit that requests would exceed; a used-up resource does not matter to requests for others."""
         used = self.used.get((bounds.queue, user), {}) if most else {}
         for resource, amount in asked.items() if most else ():
             limit, there = most.get(resource), used.get(resource, 0)
@@ -256,10 +250,7 @@ def _bounds(name: str, queue: Queue) -> Bounds | None:
 
 @lru_cache(maxsize=4096)
 def _capability(quantities: tuple[tuple[str, str | int | float], ...]) -> tuple[Vector, str]:
-    """Return a parsed capability, and the error if it cannot be parsed.
-
-    Parsed capabilities are cached, because all capabilities are read after each change of a queue.
-    """
+    """Return a parsed capability or the error; cached, because each change of a queue reads all capabilities."""
     try:
         return vector(dict(quantities)), ""
     except ValueError as error:

@@ -52,10 +52,7 @@ def still_avoided(avoided: Mapping[str, Mapping[str, float]], now: float) -> Ref
 
 
 def avoided_after(session: Session) -> Refusals:
-    """Return the nodes that each gang must avoid in the next cycle because they rejected a member.
-
-    Placements also record these nodes, but writing a Placement may fail.
-    """
+    """Return the nodes that each gang avoids in the next cycle after a refusal, even if no Placement was written."""
     found = {key: dict(nodes) for key, nodes in session.inputs.avoided.items()}
     for key, nodes in session.avoided.items():
         for node in nodes - session.failed_on.get(key, set()):
@@ -85,10 +82,7 @@ def memory_text(memory: Memory) -> dict[str, str]:
 
 
 def published_inputs(data: Mapping[str, str]) -> tuple[PublishedInputs, list[str]]:
-    """Parse the data of a published ConfigMap; also return a sentence for each unusable value.
-
-    Values that an older extender does not publish have default values.
-    """
+    """Parse a published ConfigMap, with defaults for missing values; also return a sentence for each unusable value."""
     problems: list[str] = []
     timing, wrong = timing_of(_decoded(data, TIMING, dict[str, Any], {}, problems))
     memory = _decoded(data, MEMORY, Memory, Memory(), problems)

@@ -52,10 +52,7 @@ class RecordingHook:
         return state
 
     def snapshot_taken(self) -> None:
-        """Record that the state is being copied for a cycle.
-
-        Call this method on the event loop that changes the state.
-        """
+        """Record that the state is being copied for a cycle; called on the event loop that changes the state."""
         self.recorder.record(lines.SnapshotLine())
 
     def decided(self, session: Session) -> None:

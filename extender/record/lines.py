@@ -107,10 +107,7 @@ class Cycle(RecordLine, tag="cycle"):
 
 
 class Lost(RecordLine, tag="lost"):
-    """Records the number of changes that were lost, because they arrived too fast to be written.
-
-    The file with this line begins with all objects known after the loss.
-    """
+    """Records how many changes arrived too fast to be written; its file begins with all objects known then."""
 
     changes: int
     since: float = 0.0

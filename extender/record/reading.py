@@ -20,10 +20,7 @@ class RecordingError(ValueError):
 
 
 class Recording:
-    """A recording: a folder of files, or a single file.
-
-    Each iteration reads the recording from the start and keeps no lines in memory.
-    """
+    """A recording in a folder or a single file; each iteration reads from the start and keeps no lines."""
 
     def __init__(self, path: Path) -> None:
         """Open a recording. Raises RecordingError if there is no recording at the path."""
@@ -37,10 +34,7 @@ class Recording:
         """Sentences about unusable values in the files that have been read; default values replaced these."""
 
     def __iter__(self) -> Iterator[AnyLine]:
-        """Yield all lines of the recording, file by file.
-
-        Raises RecordingError for a file that is not part of a recording.
-        """
+        """Yield all lines of the recording, file by file. Raises RecordingError for a file of another kind."""
         for file in self.files:
             yield from self._lines(file)
 

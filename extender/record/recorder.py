@@ -193,10 +193,7 @@ class PlannerRecorder:
             self._stopped.wait(PAUSE_S)
 
     def _line(self, each: Waiting) -> lines.AnyLine | None:
-        """Return the line for a change, and store the object for the beginning of the next file.
-
-        Returns None for a change of fields that the planner does not read, such as a node's heartbeat.
-        """
+        """Return a change's line, and store the object for the next file; None for fields that planning ignores."""
         known = self._known[each.kind]
         if each.item is None:
             known.pop(each.key, None)

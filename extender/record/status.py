@@ -40,10 +40,7 @@ class RecordingStatus(Struct, rename="camel"):
 
 
 def status_of(recording: Recording) -> RecordingStatus:
-    """Read a recording to its end, and return a summary of the recording.
-
-    Raises RecordingError if the input is not a recording.
-    """
+    """Read a whole recording and return its summary. Raises RecordingError if the input is no recording."""
     found = RecordingStatus(versions=[], gaps=[])
     objects: dict[str, set[str]] = {}
     session, last_s = "", 0.0

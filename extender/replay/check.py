@@ -57,10 +57,7 @@ class CheckReport(Struct, rename="camel"):
 
 
 def check_recording(recording: Iterable[lines.AnyLine], config: str | None = None) -> CheckReport:
-    """Repeat every recorded cycle with the recorded or a given configuration; return the differences.
-
-    Raises ValueError for a configuration with errors.
-    """
+    """Repeat every cycle, also with another configuration; return the differences. Raises ValueError for its errors."""
     report = CheckReport(versions=[], decisions={}, differences=[])
     checking = _Checking(report, config)
     for line in recording:
@@ -99,10 +96,7 @@ class _Checking:
                 self._world.apply_line(line)
 
     def _begin(self, head: lines.Head) -> None:
-        """Begin a file.
-
-        If the recorded process was restarted, begin with an empty state and a planner without memory.
-        """
+        """Begin a file; after a restart of the recorded process, with an empty state and a planner without memory."""
         if head.session == self._session:
             return
         self._session = head.session

@@ -88,7 +88,6 @@ class Replay(SimulatedCluster):
         self.now = until_s
 
     def _change(self, change: ReplayedChange) -> None:
-        """Apply a change of an object that does not belong to a workload."""
         item = change.item if change.item is None else self._changed(change.kind, change.item)
         if item is None:
             self.world.forget(change.kind, change.key)

@@ -91,18 +91,12 @@ class ReplayedWorld(RecordedState):
 
 
 def planning_of(text: str, settings: Mapping[str, Any]) -> Planning:
-    """Return a planner with a recorded configuration and settings.
-
-    Raises ValueError, whose message contains all errors in the configuration.
-    """
+    """Return a planner with a recorded configuration and settings. Raises ValueError that lists its errors."""
     return Planning(config.parse(text), timing_of(settings)[0])
 
 
 def decide(planning: Planning, snapshot: Snapshot, world: ReplayedWorld, cycle: lines.Cycle) -> Session:
-    """Run a recorded cycle on a snapshot, with those recorded inputs that no watch reports.
-
-    The decisions of the cycle are not applied.
-    """
+    """Run a recorded cycle on a snapshot, with recorded inputs that no watch reports; apply no decisions."""
     given: dict[str, Any] = {} if cycle.avoided is None else {"avoided": cycle.avoided}
     return planning.run(
         snapshot,

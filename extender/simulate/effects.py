@@ -61,7 +61,6 @@ class SimulatedEffects:
         return self._cluster.world.state.placement_of(key)
 
     def _write_placement(self, known: Placement, wanted: PlacementContent) -> None:
-        """Change the content of a placement to `wanted`."""
         self._apply(replace(known, spec=wanted.spec, status=wanted.status))
 
     def _apply(self, placement: Placement) -> None:
@@ -69,7 +68,6 @@ class SimulatedEffects:
         self._cluster.world.apply(_PLACEMENTS, replace(placement, metadata=meta))
 
     def _change(self, key: str, change: Callable[[Placement], PlacementContent]) -> None:
-        """Change the placement of a gang, if the gang has one."""
         known = self._placement(key)
         if known is not None:
             self._write_placement(known, change(known))

@@ -58,10 +58,7 @@ class SimulatedGang(Struct, frozen=True, rename="camel"):
 
 
 def simulate(what_if: WhatIf, submitted: Iterable[str]) -> list[SimulatedGang]:
-    """Return the outcome for each waiting gang, in the order in which the planner processes the gangs.
-
-    `submitted` has the keys of the gangs that are new in the simulation.
-    """
+    """Return each waiting gang's outcome, in the planner's order; `submitted` has the keys of new gangs."""
     new = set(submitted)
     placed: list[SimulatedGang] = []
     while True:

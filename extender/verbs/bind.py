@@ -75,10 +75,7 @@ class Binder:
 
 
 class Bind:
-    """The bind verb, which acts while this replica is `active`.
-
-    The verb calls `on_release` when the members of a large gang may be bound, because their binding takes some time.
-    """
+    """The bind verb, while this replica is `active`; `on_release` is called when a large gang may be bound."""
 
     def __init__(
         self,
@@ -236,10 +233,7 @@ class Bind:
         return _refusal(state.placement_of(record.gang), with_slot, args.node)
 
     def _enough(self, key: str, epoch: int, held: Mapping[Slot, str]) -> bool:
-        """Return True if the held and the bound members suffice to start the gang; for a large gang, call `on_release`.
-
-        A member does not count if its pod is being deleted.
-        """
+        """Return True if held and bound members, none terminating, suffice; calls `on_release` for a large gang."""
         state = self._cluster.state
         placement = state.placement_of(key)
         if placement is None or placement.spec.epoch != epoch:

@@ -26,10 +26,7 @@ from muster.resources.vector import Vector, add
 
 
 def counted(metric: Counter) -> Callable[[str, VerbReason | None], Counter]:
-    """Return a function that returns the counter of calls for a kind of pod and a reason.
-
-    The function caches the counters, because a lookup takes a lock.
-    """
+    """Return a function for the counter of a kind of pod and a reason, cached because a lookup takes a lock."""
 
     def counter(kind: str, reason: VerbReason | None) -> Counter:
         verdict, tag = (reason.verdict, reason.tag) if reason else (CallResult.PASSED, "")
@@ -93,10 +90,7 @@ def nodes_with_capacity(
 
 
 def requests_of(state: PlannerState, record: PodRecord, queue: str) -> Vector:
-    """Return the resources that a pod without a gang takes from its queue.
-
-    The devices of a claim count only if the queue does not use the claim yet.
-    """
+    """Return what a pod without a gang takes from its queue, without devices of claims that the queue already uses."""
     asked = record.cls.requests
     for claim in record.cls.needs.named:
         if queue not in state.ledger.device_users.get(claim.key, ()):

@@ -23,10 +23,7 @@ class Prioritize:
         self._session = session
 
     def __call__(self, args: ExtenderArgs) -> list[HostPriority]:
-        """Return the plugins' scores of the nodes as ranks.
-
-        If the plugins give no scores, fuller nodes come first, so that empty nodes remain for gangs.
-        """
+        """Return the plugins' scores of the nodes as ranks; without scores, fuller nodes come first."""
         nodes = args.node_names or []
         session = self._session()
         table = self._cluster.state.nodes

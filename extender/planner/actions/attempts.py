@@ -63,10 +63,7 @@ class VictimSearches:
     def in_turn(
         self, waiting: Sequence[Unschedulable], key: Callable[[GangView], Key] | None, most: int
     ) -> list[Unschedulable]:
-        """Return gangs in the order in which the cycle searches for victims, in at most `most` queues.
-
-        Without `key`, the gangs of each queue keep their order.
-        """
+        """Return gangs in search order, in at most `most` queues; without `key`, each queue keeps its order."""
         by_queue: dict[str, list[Unschedulable]] = {}
         for why in waiting:
             by_queue.setdefault(why.gang.queue, []).append(why)
@@ -104,10 +101,7 @@ class VictimSearches:
         _put(self._queues, key[0], number)
 
     def passed(self, queue: str) -> None:
-        """Record a search for victims for a queue.
-
-        Other queues with waiting gangs come first in the next cycle.
-        """
+        """Record a search for victims for a queue, so that other queues come first in the next cycle."""
         if self._crowded:
             _put(self._queues, queue, self._remembered_count())
 

@@ -60,10 +60,7 @@ class Preempt(Evicting):
         return _reclaimable(self, session, asker)
 
     def agreed(self, session: Session, scenario: Scenario) -> bool:
-        """Return True if all plugins agree.
-
-        If a victim is in the gang's own queue, its resources do not count as taken from other queues.
-        """
+        """Return True if all plugins agree; a victim in the gang's own queue is no loss of another queue."""
         gang = scenario.gang
         own = tuple(chunk for chunk in scenario.chunks if chunk.gang.queue == gang.queue)
         others = tuple(chunk for chunk in scenario.chunks if chunk.gang.queue != gang.queue)
@@ -81,10 +78,7 @@ class Preempt(Evicting):
 
 
 class Reclaim(Evicting):
-    """The action reclaim, which evicts gangs of other, reclaimable queues.
-
-    A plugin that computes shares of queues, such as `proportion`, must agree to every reclaim.
-    """
+    """The action reclaim, which evicts gangs of other, reclaimable queues if a plugin that computes shares agrees."""
 
     name = "reclaim"
     takes_spares = True
@@ -95,10 +89,7 @@ class Reclaim(Evicting):
         return len(self.lowest) > (gang.queue in self.lowest)
 
     def allowed(self, session: Session, asker: Asker) -> bool:
-        """Return True if the gang's queue would stay within its share.
-
-        A queue that has reached its own limit is not allowed to reclaim.
-        """
+        """Return True if the gang's queue would stay within its share and has not reached its own limit."""
         wanted = session.amounts(asker.ask)
         return not asker.at_own_limit and bool(session.hooks.can_reclaim_resources.call(asker.gang, wanted))
 

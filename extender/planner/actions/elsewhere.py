@@ -51,7 +51,6 @@ class Elsewhere:
 
 
 def _try(session: Session, gang: GangView) -> None:
-    """Try to place the gang on other nodes, as if its current slots were free and all its victims stayed."""
     snapshot, placement = session.snapshot, gang.placement
     there = victims_there(session, placement) if placement else []
     if all(pod.terminating for _, pod in there):

@@ -147,10 +147,7 @@ class Evicting:
         return failed
 
     def _due(self, session: Session, why: decisions.Unschedulable, hopeless: dict[Hashable, bool]) -> bool:
-        """Return True if a search for the gang is allowed and not known to fail.
-
-        `hopeless` caches whether a search with a certain key is known to fail.
-        """
+        """Return True if a search for the gang is allowed and not known to fail; `hopeless` caches what is known."""
         if why.gang.key in session.postponed or not self.worthwhile(why.gang):
             return False
         key, refused = self._key(session, why.gang), refused_by(why)

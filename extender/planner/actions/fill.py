@@ -159,7 +159,6 @@ class _Filling:
         return len(ranks), reach
 
     def _room(self, cls: PodClass) -> Amounts:
-        """Return the number of pods of this class that fit on each node according to all predicates."""
         return self.nodes.limit(np.where(self.session.codes(cls, self.gang) == 0, self.session.room(cls), 0), cls)
 
 

@@ -53,10 +53,7 @@ def grow(
 
 
 def _step(growing: Sequence[SlotSearch]) -> int:
-    """Return how many pods a gang may add in one step.
-
-    A gang without competitors for the capacity may add all its pods in one step.
-    """
+    """Return how many pods a gang may add in one step: all of them, if no other gang competes for the capacity."""
     waiting = sum(search.left for search in growing)
     alone = len(growing) == 1 and sum(map(bool, growing[0].ask.open.values())) == 1
     return waiting if alone else ceil(waiting / STEPS)

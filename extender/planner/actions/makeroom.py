@@ -157,10 +157,7 @@ def room_for(
     action: str = "continued",
     notices: Mapping[str, Notice] = MappingProxyType({}),
 ) -> decisions.MakeRoom:
-    """Return the decision to evict the given victims.
-
-    The decision includes the checkpoints and answers that the victims' gangs have reported.
-    """
+    """Return the decision to evict the victims, with the checkpoints and answers that their gangs have reported."""
     now, gangs = session.now, {victim.key: victim for victim, _ in victims}
     saved = {key: last_saved(victim, now) for key, victim in gangs.items()}
     return decisions.MakeRoom(
@@ -189,10 +186,7 @@ def evict_at_once(
     wholes: Sequence[GangView],
     action: str,
 ) -> None:
-    """Decide the eviction of victims that get no notice.
-
-    A gang that is evicted as a whole waits until its owner re-creates the pods.
-    """
+    """Decide the eviction of victims without notice; a gang that is evicted as a whole then waits for its new pods."""
     budgets, pods = DisruptionBudgets(session.snapshot), Counter(victim.key for victim, _ in victims)
     budgeted = frozenset(pod.uid for _, pod in victims if budgets.counted(pod)) if budgets else frozenset()
     room = room_for(session, gang, epoch, victims, reason, budgeted=budgeted, action=action)
@@ -276,10 +270,7 @@ def leaving_pods(session: Session) -> dict[str, PodRecord]:
 
 
 def disruption_budgets(session: Session) -> DisruptionBudgets:
-    """Return the evictions that disruption budgets still allow.
-
-    The budgets' statuses already count terminating pods.
-    """
+    """Return the evictions that disruption budgets still allow; their statuses already count terminating pods."""
     budgets = DisruptionBudgets(session.snapshot)
     if budgets:
         budgets.count(pod for pod in leaving_pods(session).values() if not pod.terminating)

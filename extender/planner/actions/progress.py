@@ -230,7 +230,6 @@ def _held(session: Session, gang: GangView, placement: Placement, missing: list[
 def _failure(
     session: Session, gang: GangView, placement: Placement, missing: list[_Missing], *, retried: bool
 ) -> Reason | None:
-    """Return why the placement cannot be carried out; None if it can."""
     good: tuple[str, PodClass | None] | None = None  # pods with neighbouring ranks mostly have the same class
     for slot, node, pod_set, pod in missing:
         refused = pod and pod.refused and pod.pin and pod.epoch == placement.spec.epoch

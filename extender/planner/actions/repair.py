@@ -130,10 +130,7 @@ class Repair:
         return True
 
     def _due(self, session: Session, gang: GangView, nodes: Faults) -> Faults:
-        """Return the faulty nodes whose members are repaired together now.
-
-        The result is empty as long as more faults or recoveries are expected soon.
-        """
+        """Return the faulty nodes to repair together now; empty while more faults or recoveries are expected soon."""
         at = {node: self._due_at(session, gang, node, fault) for node, fault in nodes.items()}
         soon = [moment for moment in at.values() if moment <= session.now + SETTLE_S]
         settled = soon and (session.now >= max(soon) + SETTLE_S or session.now >= min(soon) + SETTLE_MOST_S)

@@ -172,10 +172,7 @@ class SlotSearch:
     # -- more members, as many as fit ------------------------------------------------------------------------------
 
     def more(self, wanted: Mapping[str, int], *, smallest_first: bool = False) -> None:
-        """Place as many open ranks as fit, up to a number per pod set.
-
-        The ranks of one unit are placed together or not at all.
-        """
+        """Place as many open ranks as fit, up to a number per pod set; the ranks of one unit together or not at all."""
         session, ask, units = self.session, self.ask, self.ask.units
         share = shares_of(session) if smallest_first else None
         filled = {(each.pod_set, rank) for each in self.statement.operations for rank in each.ranks}
@@ -232,7 +229,6 @@ class SlotSearch:
             ranks = [rank for rank in ranks if rank not in placed]
 
     def _unit(self, pod_set: PodSetView, unit: Sequence[int]) -> None:
-        """Place all ranks of one unit, or none."""
         part = self.ask.part({pod_set.name: unit}, there(self.session, self.statement, self.ask))
         _all_placed(self.session, self.statement, self.ask.gang, part, {pod_set.name: pod_set})
 
@@ -305,10 +301,7 @@ def reservations_kept(session: Session, gang: GangView) -> Iterator[None]:
 
 
 def there(session: Session, statement: Statement, ask: Ask) -> dict[str, dict[int, int]] | None:
-    """Map pod set and rank to the node's column, for members that have a node or are placed on the statement.
-
-    The result is None if the gang has no topology request.
-    """
+    """Map pod set and rank to the column of a bound or placed member's node; None without a topology request."""
     if ask.request is None:
         return None
     gang, found = ask.gang, session.snapshot.members_of(ask.gang)
@@ -323,10 +316,7 @@ def there(session: Session, statement: Statement, ask: Ask) -> dict[str, dict[in
 
 
 def _orders(session: Session, gang: GangView) -> list[list[PodSetView]]:
-    """Return two orders in which to try pod sets: by descending share of the cluster, and as given.
-
-    In both orders, pod sets with affinity to other pods come last.
-    """
+    """Return two orders of pod sets: by descending share of the cluster, and as given; affinity comes last."""
     if len(gang.pod_sets) <= 1:
         return [gang.pod_sets]
     share = shares_of(session)
@@ -336,9 +326,6 @@ def _orders(session: Session, gang: GangView) -> list[list[PodSetView]]:
 
 
 def shares_of(session: Session) -> Callable[[PodClass | None], float]:
-    """Return a function from a pod class to the largest fraction of the cluster's resources that one such pod requests.
-
-    The fraction is 0 if the pod class is unknown.
-    """
+    """Return a function for the largest fraction of the cluster that one pod of a class requests; 0 if unknown."""
     totals = np.maximum(session.snapshot.allocatable.sum(axis=1), 1)
     return lambda cls: 0.0 if cls is None else float((session.snapshot.row_of(cls) / totals).max(initial=0.0))

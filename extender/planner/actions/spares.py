@@ -91,10 +91,7 @@ class Spares:
             searches += bool(session.attempt(gang, lambda session, gang: self._refill(session, gang, reservations)))
 
     def _refill(self, session: Session, gang: GangView, reservations: HeadReservations) -> bool:
-        """Decide KeepSpares for one gang; return True if spare slots were searched for.
-
-        While a gang lacks members of its minimum, its spare slots are held for these members.
-        """
+        """Decide KeepSpares for one gang; return True after a search. Missing members come before spare slots."""
         if gang.taken < gang.floor.min_member:
             return False
         wanted = {name: len(ranks) for name, ranks in self.ranks(session, gang).items()}
@@ -214,20 +211,14 @@ def own_spares(session: Session, gang: GangView) -> SpareSlots:
 
 
 def lendable_spares(session: Session, gang: GangView) -> SpareSlots:
-    """Return the spare slots that a borrowing gang may use until their owner needs them.
-
-    A gang that cannot be evicted gets no spare slots of other gangs.
-    """
+    """Return others' spare slots that a gang may use until their owner needs them; none if it cannot be evicted."""
     leaves = session.snapshot.guards.can_be_taken_back(gang)
     return SpareSlots(session, (each for each in session.snapshot.gangs if each is not gang) if leaves else ())
 
 
 @contextmanager
 def spares_returned(session: Session, gang: GangView) -> Iterator[None]:
-    """Within a `with` block, count the spare slots that other gangs have lent as used.
-
-    When the borrowers end, lent spare slots return to their owners.
-    """
+    """Within a `with` block, count lent spare slots as used, because they return to their owners."""
     taken: list[tuple[int, Amounts]] = []
     for lender in session.snapshot.gangs:
         for run, cls in spare_runs_of(lender) if lender is not gang else ():
@@ -258,10 +249,7 @@ def _members(pod_set: PodSetView) -> int:
 
 
 def _countable(pod_set: PodSetView) -> bool:
-    """Return True for pods that request only countable resources.
-
-    GPU fractions and claims are assigned to each pod individually.
-    """
+    """Return True for pods that request only countable resources, without GPU fractions and claims of each pod."""
     return pod_set.cls is not None and pod_set.cls.gpu is None and not pod_set.cls.needs and not pod_set.mixed
 
 

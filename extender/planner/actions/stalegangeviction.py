@@ -19,10 +19,7 @@ from extender.planner.state.gangs import GangView
 
 
 class StaleGangEviction:
-    """The action that evicts a gang once it has been below its minimum for longer than the grace period.
-
-    The grace period is one of the cycle's inputs; a negative grace period never ends.
-    """
+    """The action that evicts a gang below its minimum after the grace period; a negative grace period never ends."""
 
     name = "stalegangeviction"
 

@@ -66,10 +66,7 @@ class Assembly:
     def _build_plugins(
         self, uses: list[PluginUse], errors: list[str]
     ) -> dict[str, tuple[Mapping[str, Any], PlannerPlugin]]:
-        """Return the plugins; create a plugin again if its arguments have changed.
-
-        Add invalid arguments to the errors.
-        """
+        """Return the plugins, created again if their arguments have changed; add invalid arguments to the errors."""
         built = {}
         for use in uses:
             known = self._plugins.get(use.name)

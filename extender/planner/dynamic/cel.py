@@ -102,10 +102,7 @@ def selector(expression: str) -> Selector:
 
 @lru_cache(maxsize=1024)
 def _compiled(expression: str) -> Selector | str:
-    """Compile an expression and return its selector, or the reason why it is rejected.
-
-    Rejections are cached, so that not every cycle compiles the expression again.
-    """
+    """Compile an expression and return its selector, or why it is rejected; both are cached from cycle to cycle."""
     try:
         return Selector(expression)
     except UnsupportedError as error:

@@ -225,7 +225,6 @@ def _countable(exact: ExactDeviceRequest) -> str:
 
 
 def _device_count(exact: ExactDeviceRequest) -> int:
-    """Return the requested number of devices; 0 means all devices of a node."""
     return 0 if exact.allocation_mode == ALL else max(1, exact.count)
 
 
@@ -255,8 +254,5 @@ def _alike(
 
 
 def _concerns(constraint: DeviceConstraint, request: str) -> bool:
-    """Return True if the constraint applies to the request.
-
-    A constraint names requests or alternatives; a constraint without names applies to all requests.
-    """
+    """Return True if the constraint names the request or one of its alternatives, or has no names."""
     return not constraint.requests or any(each.partition("/")[0] == request for each in constraint.requests)

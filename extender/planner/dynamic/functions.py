@@ -32,10 +32,7 @@ def quantity_value(text: str | float) -> Value:
 
 
 def semver_value(text: str) -> Value:
-    """Return a semantic version as a CEL value, without its build metadata.
-
-    Raises ValueError if the text is not a semantic version.
-    """
+    """Return a semantic version as a CEL value, without build metadata. Raises ValueError for another text."""
     parse_semver(text)
     return {SEMVER: text.partition("+")[0]}
 
@@ -50,10 +47,7 @@ def readable(read: Callable[[str], object], text: str) -> bool:
 
 
 def compare(left: Value, right: Value) -> int:
-    """Return 1 if the first value is larger or newer, 0 if both are equal, otherwise -1.
-
-    Raises ValueError if a quantity is compared with a version.
-    """
+    """Return 1 if the first is larger or newer, 0 if both are equal, else -1. Raises ValueError for mixed types."""
     if QUANTITY in left and QUANTITY in right:
         a, b = amount_of(left), amount_of(right)
         return (a > b) - (a < b)
@@ -86,10 +80,7 @@ def release_of(value: Value) -> Release:
 
 @lru_cache(maxsize=4096)
 def parse_semver(text: str) -> tuple[Release, tuple[str, ...]]:
-    """Return the three numbers and the pre-release identifiers of a semantic version (semver.org 2.0).
-
-    Raises ValueError if the text is not a version.
-    """
+    """Return the three numbers and pre-release of a version (semver.org 2.0). Raises ValueError for another text."""
     match = _SEMVER.fullmatch(text) if len(text) <= _MAX_CHARS else None
     if match is None:
         raise ValueError("the text is not a semantic version")

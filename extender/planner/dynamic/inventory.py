@@ -85,10 +85,7 @@ class Inventory:
         return set(self._of_node)
 
     def want(self, kind: DeviceKind, namespace: str = "", *, whole: bool = False) -> None:
-        """Register a request for devices of this kind; `whole` is true for a request for all devices of a node.
-
-        A kind is counted until `uncount` has been called once for each registered request.
-        """
+        """Register a request for devices of this kind (`whole`: all of a node); it counts until `uncount` is called."""
         wanted = self._wanted.setdefault(kind, Counter())
         wanted[namespace] += 1
         if whole:
@@ -261,10 +258,7 @@ class Inventory:
         return newest if share(newest) > share(kind) + 1 else kind
 
     def _shares(self) -> Callable[[DeviceKind], int]:
-        """Return a function from a kind of device to the lowest number of counted kinds among the kind's namespaces.
-
-        The number is 0 for kinds of device classes.
-        """
+        """Return a function for the least number of counted kinds among a kind's namespaces; 0 for kinds of classes."""
         counts = Counter(namespace for each in self._bits for namespace in self._wanted[each] if namespace)
         return lambda kind: min(counts[namespace] for namespace in self._wanted[kind])
 

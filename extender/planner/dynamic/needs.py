@@ -17,10 +17,7 @@ from muster.resources.vector import unit
 
 @dataclass(frozen=True, slots=True)
 class SharedClaim:
-    """A claim that several pods may use.
-
-    Until devices are allocated to a claim, the first pod that uses the claim determines the claim's node.
-    """
+    """A claim that several pods may use; before its devices are allocated, its first pod determines its node."""
 
     key: str
     """Namespace and name of the claim, as `namespace/name`."""
@@ -32,10 +29,7 @@ class SharedClaim:
 
 @dataclass(frozen=True, slots=True)
 class ClaimNeeds:
-    """The sum of the needs of all claims of a pod.
-
-    Equal needs have equal keys; a pod without claims has an empty key.
-    """
+    """The sum of the needs of a pod's claims; equal needs have equal keys, and the key is empty without claims."""
 
     rows: tuple[tuple[str, int], ...] = ()
     """Resources that the pod's claims take from its node, in addition to its containers' requests."""
@@ -116,10 +110,7 @@ class Sums:
     def add_own(
         self, demand: DeviceDemand, devices: Iterable[DeviceId], nodes: NodeSelector | None, *, on_node: bool
     ) -> None:
-        """Add the allocated devices of a claim that was created for this pod.
-
-        As long as the pod has no node, the claim is counted separately from the pod.
-        """
+        """Add the allocated devices of the pod's own claim, which counts separately while the pod has no node."""
         self._show(demand)
         if on_node:
             self._rows.update(self._inventory.used(devices))

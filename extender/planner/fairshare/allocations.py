@@ -266,10 +266,7 @@ def _usable(node: Node | None) -> bool:
 
 
 def _waits_for(snapshot: Snapshot, gang: GangView) -> Shares:
-    """Return the total requests of the gang's open slots.
-
-    A gang whose queue excludes its namespace has no requests. Placed slots already count as used.
-    """
+    """Return the requests of the gang's open slots; none if its queue excludes its namespace."""
     if gang.active or gang.key in snapshot.barred or gang.group.status.phase == "Completed":
         return np.zeros(snapshot.free.shape[0], dtype=np.float64)
     slots = gang.open_slots

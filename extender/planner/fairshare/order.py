@@ -18,10 +18,7 @@ NO_SHARE = 1000.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Weight:
-    """Sort key for the last two rules: a queue without any larger share comes first, otherwise the older queue.
-
-    Queues that were created at the same time are sorted by name.
-    """
+    """Sort key for the last two rules: queues without a larger share, then older queues, then by name."""
 
     share: Row
     born: tuple[str, str]

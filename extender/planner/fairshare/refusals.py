@@ -48,10 +48,7 @@ def refusal(excess: Excess, user: str) -> QueueRefusal:
 def over_guarantee(
     allocations: Allocations, axis: Mapping[str, int], row: int, amounts: Amounts, new: Sequence[Sharing] = ()
 ) -> Excess | None:
-    """Return the guarantee of other queues that the queue in `row` would violate by using these resources.
-
-    `new` contains the claims that no pod of the queue uses yet.
-    """
+    """Return others' guarantee that the queue in `row` would violate; `new` are claims that its pods do not use yet."""
     tree = allocations.tree
     if not tree.guaranteed:
         return None

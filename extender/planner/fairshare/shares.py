@@ -32,10 +32,7 @@ class UsageMeans:
     means: dict[str, dict[str, float]] = field(default_factory=dict)
 
     def load(self, queue: str, mean: Vector, at: float, now: float) -> None:
-        """Load a queue's mean usage that was stored at an earlier time.
-
-        The mean decays as if the queue had used no resources since the mean was stored.
-        """
+        """Load a queue's mean usage, which has decayed since it was stored as if the queue had used nothing."""
         factor = 0.5 ** (max(0.0, now - at) / self.half_life_s)
         self.means[queue] = {resource: amount * factor for resource, amount in mean.items()}
 

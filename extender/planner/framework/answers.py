@@ -142,10 +142,7 @@ class NodeSet:
         return replace(self, columns=columns, sliced=False)
 
     def order(self, by_name: Amounts) -> Amounts:
-        """Return the set's nodes in the set's own order if `ranked` is true, else by adjacency.
-
-        `by_name` lists all nodes in name order.
-        """
+        """Return the nodes in the set's own order if `ranked`, else by adjacency; `by_name` lists all nodes by name."""
         if self.columns is None:
             return by_name
         if self.ranked:

@@ -44,10 +44,7 @@ class SchedulerConfig(msgspec.Struct):
 
 
 def parse(text: str) -> SchedulerConfig:
-    """Parse the YAML text; an empty text means the defaults.
-
-    Raises ValueError, which lists all errors with their paths.
-    """
+    """Parse the YAML text; an empty text means the defaults. Raises ValueError that lists all errors with paths."""
     found, errors = read(text)
     if errors:
         raise ValueError("; ".join(errors))
@@ -83,10 +80,7 @@ def _tier(content: Any, path: str, errors: list[str]) -> Tier:
 
 
 def _option(content: Any, path: str, errors: list[str]) -> PluginOption:
-    """Parse the entry of one plugin.
-
-    An invalid entry gets an empty name but keeps its position, so that the paths of later entries are right.
-    """
+    """Parse the entry of one plugin; an invalid entry gets an empty name and keeps its position for later paths."""
     fields = _fields(content, path, errors)
     name = fields.pop("name", None)
     if not isinstance(name, str) or not name:

@@ -241,10 +241,7 @@ class Release(Decision):
 
 @dataclass(frozen=True, slots=True)
 class SetCondition(Decision):
-    """Writes the reason why a gated pod waits into a condition of the pod.
-
-    If `asks` is true, autoscalers react to the condition by adding nodes for the pod.
-    """
+    """Writes why a gated pod waits into its condition; if `asks` is true, autoscalers add nodes for the pod."""
 
     pod: PodRecord
     asks: bool

@@ -98,10 +98,7 @@ class FreeCapacity:
         return codes
 
     def usable(self) -> Amounts:
-        """Return the free capacity that is not reserved for other gangs, int64 of shape (resources, nodes).
-
-        The returned array must not be modified.
-        """
+        """Return the capacity not reserved for other gangs, int64 of shape (resources, nodes); read-only."""
         if self.reserved is None:
             return self.snapshot.free
         free = self.snapshot.free.copy()
@@ -177,10 +174,7 @@ class ClaimUsers:
         ]
 
     def lost_with(self, units: Sequence[tuple[str, Iterable[PodRecord]]]) -> list[Amounts]:
-        """Return the devices that each evicted unit's queue loses; a unit is a pair of its queue and pods.
-
-        The last user of a claim in a queue frees the claim's devices for the queue.
-        """
+        """Return what devices each evicted unit's queue loses, by queue and pods: of claims that it uses no more."""
         last: dict[tuple[SharedClaim, str], int] = {}
         for number, (queue, pods) in enumerate(units if self._queues else ()):
             for claim in (claim for pod in pods for claim in pod.cls.needs.named):

@@ -280,10 +280,7 @@ class Hooks:
     # fmt: on
 
     def follow(self, count: Callable[[Operation | Eviction, int], object]) -> None:
-        """Register the function `count(entry, sign)`, which is called for every step of a trial.
-
-        With sign 1, `count` adds the entry's pods; with sign -1, it subtracts them.
-        """
+        """Register `count(entry, sign)` for each step of a trial; sign 1 adds the entry's pods, -1 subtracts them."""
         self.allocated.add(lambda operation: count(operation, 1))
         self.deallocated.add(lambda operation: count(operation, -1))
         self.evicted.add(lambda eviction: count(eviction, -1))

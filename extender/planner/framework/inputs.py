@@ -16,10 +16,7 @@ from muster.api.muster.usage import PublishedUsage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CycleInputs:
-    """All inputs of a cycle, from a running process or from a dump of a cluster.
-
-    In addition to `CycleInputs`, actions and plugins only use their own memory of earlier cycles.
-    """
+    """All inputs of a cycle, from a process or a dump; actions and plugins have only their own memory besides."""
 
     snapshot: Snapshot
     now: float

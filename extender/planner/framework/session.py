@@ -258,10 +258,7 @@ class Session(FreeCapacity):
         return self._node_codes[key]
 
     def choose_devices(self, cls: PodClass, share: GpuShare, column: int) -> tuple[int, ...]:
-        """Return a node's GPUs for one more pod, in the plugins' order.
-
-        Raises RuntimeError if the node's GPUs have too little free capacity.
-        """
+        """Return a node's GPUs for one more pod, in the plugins' order. Raises RuntimeError if they lack capacity."""
         snapshot = self.snapshot
         unused = snapshot.devices.unused_at(snapshot.free, snapshot.axis, column)
         order = self.hooks.gpu_order.call

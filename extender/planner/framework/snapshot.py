@@ -32,10 +32,7 @@ from muster.volcano.access import NamespaceObstacle
 
 @dataclass(slots=True)
 class Snapshot:
-    """The copy's arrays, which a cycle may change, and shared objects, which are read-only.
-
-    Watch events do not change a snapshot.
-    """
+    """The copy's arrays, which a cycle may change, and read-only objects; watch events do not change a snapshot."""
 
     gangs: list[GangView]
     excluded: list[GangView]
@@ -128,10 +125,7 @@ class Snapshot:
 
     @property
     def guards(self) -> Guards:
-        """The disruption budgets, keyed by the pods that they protect.
-
-        The mapping is computed on first use, so that watch events need not wait while the snapshot is taken.
-        """
+        """The disruption budgets, keyed by the pods that they protect; made on first use, to delay no watch event."""
         if self._guards is None:
             self._guards = Guards(self.disruption_budgets)
         return self._guards
@@ -190,10 +184,7 @@ class Snapshot:
         return self._row(taken_on(cls, self.devices, column)) if by_memory else self.row_of(cls)
 
     def _most_taken(self, cls: PodClass) -> Vector:
-        """Return the requests of one pod of this class on the node whose GPUs have the least memory.
-
-        A pod that requests no GPU memory has the same requests on all nodes.
-        """
+        """Return a pod's requests on the node with the least GPU memory; without a GPU memory request, on any node."""
         if cls.gpu is None or not cls.gpu.memory:
             return cls.requests
         known = np.flatnonzero((self.devices.memory > 0) & ~self.devices.volcano)

@@ -151,10 +151,7 @@ class Sla(PlainPlugin):
         session.hooks.job_enqueueable.add(lambda gang: ADMITTED if session.now >= self._deadline(gang) else None)
 
     def _deadline(self, gang: GangView) -> float:
-        """Return the time by which the gang should start, in seconds since the epoch.
-
-        The time is infinite for a gang without a maximum waiting time.
-        """
+        """Return the time by which the gang should start, in epoch seconds; infinite without a maximum waiting time."""
         waiting_s, created = self._waiting(gang), parse_time(gang.created)
         return created + waiting_s if created is not None and waiting_s else float("inf")
 

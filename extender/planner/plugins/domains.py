@@ -89,10 +89,7 @@ class TopologyDemands:
         return tuple(found) if nested and len(found) == len(part.slices) else ()
 
     def _level(self, near: Nearness, reach: LevelRange) -> int | None:
-        """Return the required level in the tree of the part; None if the tree has no required level.
-
-        If several trees are possible, a tree that has the required level is preferred.
-        """
+        """Return the required level in the part's tree, preferably one that has it; None without a required level."""
         found = self.forest.within(near, reach.tree)
         return found.outer if isinstance(found, LevelRange) and found.tree is reach.tree and found.hard else None
 

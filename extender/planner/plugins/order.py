@@ -29,10 +29,7 @@ class GangPlugin(PlainPlugin):
     name = "gang"
 
     def on_session_open(self, session: Session) -> None:
-        """Register the readiness and the order of gangs.
-
-        Partly started gangs come first because they hold capacity without making progress.
-        """
+        """Register the readiness and the order of gangs; partly started gangs come first because they hold capacity."""
         session.hooks.job_ready.add(has_members)
         session.hooks.job_order.add(by_key(lambda gang: not gang.incomplete))
 
@@ -53,10 +50,7 @@ class Elastic(PlainPlugin):
     name = "elastic"
 
     def on_session_open(self, session: Session) -> None:
-        """Register the order by stage, so that additional pods of a gang never keep another gang from starting.
-
-        Slots that this cycle has placed count as members.
-        """
+        """Register the order by stage, counting this cycle's slots, so that additional pods never delay other gangs."""
         given: Counter[str] = Counter()
 
         def count(entry: Operation | Eviction, sign: int) -> None:

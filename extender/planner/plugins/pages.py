@@ -41,10 +41,7 @@ class ReflectJobOrder(PlainPlugin):
 
 
 def page(seen: Seen) -> dict[str, Any]:
-    """Return the snapshot and the cycle's decisions as plain data.
-
-    Quantities are pairs (allocatable, free); CPU is in milli-CPU.
-    """
+    """Return the snapshot and the cycle's decisions as data; quantities are (allocatable, free), CPU in milli-CPU."""
     axis = list(seen.axis.items())
     nodes = {
         seen.name(column): {

@@ -89,10 +89,7 @@ class Predicates(PlainPlugin):
 
 
 def refused(cls: PodClass, session: Session, columns: Columns) -> Codes:
-    """Return each node's refusal code for pods of this class, without regard to capacity and other pods.
-
-    A faulty node gets no new pods, even if the pods tolerate its taints.
-    """
+    """Return each node's refusal code for a class, regardless of capacity and other pods; faulty nodes refuse all."""
     causes, labels, snapshot = session.causes, session.labels, session.snapshot
     tolerated = tolerated_by(cls.tolerations)
 
@@ -123,7 +120,6 @@ def refused(cls: PodClass, session: Session, columns: Columns) -> Codes:
 
 
 def _refuse(codes: Codes, where: Mask, code: int) -> None:
-    """Set the code of this cause for the given nodes that have no code yet."""
     codes[where & (codes == 0)] = code
 
 

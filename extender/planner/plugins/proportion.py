@@ -205,10 +205,7 @@ class QueueShares:
     # -- refusals and reclaiming ------------------------------------------------------------------------------------
 
     def over_capacity(self, gang: GangView, amounts: Amounts) -> QueueRefusal | None:
-        """Return why the gang's queue or an ancestor rejects the gang: closed, full, or others' guarantees.
-
-        The result is None if the queues accept the gang.
-        """
+        """Return why the queue or an ancestor rejects the gang (closed, full, others' guarantees); None if accepted."""
         if (closed := self.closing.refusal(gang, amounts)) is not None:
             return closed
         session, row, new = self._session, self.row(gang.queue), self._new_claims(gang)
@@ -265,7 +262,6 @@ class QueueShares:
         return True
 
     def _rules_now(self) -> ReclaimRules:
-        """Return the rules for reclaim, for the current allocations including trials."""
         known = self.allocations
         return ReclaimRules(self.tree, self.fair, known.allocated, known.fixed, self._plugin.multiplier)
 
@@ -285,10 +281,7 @@ class QueueShares:
         return all(self.tree.reclaimable[row] for row in chain[: chain.index(loses) + 1])
 
     def reclaim_agreed(self, scenario: Scenario) -> bool:
-        """Return True if the reclaim rules allow the scenario, given the allocations before the trial.
-
-        Pods that only move to another node do not count as a loss of their queue.
-        """
+        """Return True if the reclaim rules allow the scenario as of before the trial; moved pods are no loss."""
         losses = [Loss(self.row(chunk.gang.queue), chunk.amounts) for chunk in scenario.chunks if not chunk.moved]
         if self._rules is None or not losses:
             return not losses

@@ -57,10 +57,7 @@ class NodeScore(PlainPlugin):
 
 
 class NodePlacement(NodeScore):
-    """Score that prefers full nodes (binpack, the default) or empty nodes (spread).
-
-    The argument `cpu` sets the strategy for pods without GPUs, and the argument `gpu` for all other pods.
-    """
+    """Score for full nodes (binpack, the default) or empty nodes (spread); argument `gpu` is for pods with GPUs."""
 
     name = "nodeplacement"
 
@@ -81,10 +78,7 @@ class NodePlacement(NodeScore):
 
 
 class GpuPack(NodeScore):
-    """Score that prefers nodes with the fewest free GPUs, and the most used GPU of a node.
-
-    The score of gpupack outweighs the scores of other density plugins.
-    """
+    """Score for nodes with the fewest free GPUs, and the most used GPU; it outweighs other density plugins."""
 
     name = "gpupack"
     _score = staticmethod(binpack)

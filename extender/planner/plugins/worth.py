@@ -157,10 +157,7 @@ class Mix:
         return worth
 
     def worth_after(self, nodes: NodeState, kind: PodKind) -> Scores:
-        """Return each node's value once one more pod of this kind uses the node's best GPUs.
-
-        The result is `NONE` for nodes on which the pod does not fit.
-        """
+        """Return each node's value once one more such pod uses its best GPUs; `NONE` where the pod does not fit."""
         left = replace(nodes, cpu=nodes.cpu - kind.cpu, memory=nodes.memory - kind.memory)
         fits = (left.cpu >= 0) & (left.memory >= 0)
         result = np.full(len(nodes), NONE)

@@ -56,10 +56,7 @@ class _CycleResults:
 
 
 class AskForNodes:
-    """The action that requests nodes from autoscalers.
-
-    From cycle to cycle, the action remembers each gang's attempts to get nodes and the last writes to pods.
-    """
+    """The action that requests nodes from autoscalers; it remembers gangs' attempts and the last writes to pods."""
 
     name = "scale-up"
 
@@ -210,7 +207,6 @@ def _candidates(waits: Iterable[Unschedulable], preferences: ScaleUpPreferences)
 
 
 def _lacks_nodes(gang: GangView, lacks: Shortage) -> bool:
-    """Return True if the gang lacks nodes for its minimum."""
     if lacks.miss is None:
         return False
     return gang.taken < gang.floor.min_member if gang.started else lacks.kind != "extra"

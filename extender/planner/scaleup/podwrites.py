@@ -121,10 +121,7 @@ class PodConditions:
 
 
 def differences(message: WaitingMessage) -> list[SetCondition]:
-    """Return the conditions to write.
-
-    The gang's first pod gets the gang's message. Other pods that request nodes get a reference to the first pod.
-    """
+    """Return the conditions to write: the gang's message to its first pod, a reference to that pod to the others."""
     members = gated_pods(message.gang)
     if not members:
         return []

@@ -92,10 +92,7 @@ class Access:
 
 
 def parents_of(queues: Mapping[str, Queue]) -> dict[str, str]:
-    """Return a mapping from each queue to its parent; the root's parent is empty.
-
-    A queue without an existing parent, and one queue in each cycle of parents, are children of the root.
-    """
+    """Return each queue's parent, "" for the root; the root replaces a missing parent and breaks cycles."""
     parents = {ROOT_QUEUE: ""}
     for name, queue in queues.items():
         if name != ROOT_QUEUE:
@@ -116,10 +113,7 @@ def parents_of(queues: Mapping[str, Queue]) -> dict[str, str]:
 
 
 def _place(queue: Queue | None) -> tuple[str, str | None]:
-    """Return the parent and the pool label of a queue, which determine the pool of its descendants.
-
-    Returns ("", None) if the queue does not exist.
-    """
+    """Return a queue's parent and pool label, which place its descendants; ("", None) for a missing queue."""
     if queue is None:
         return "", None
     return queue.spec.parent or ROOT_QUEUE, queue.metadata.labels.get(NODE_POOL, DEFAULT_POOL)

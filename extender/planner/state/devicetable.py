@@ -210,10 +210,7 @@ class DeviceTable:
             sums.share(ref.key, claim.demand, grouped=grouped)
 
     def _add_made(self, sums: Sums, pod: PodClaims, ref: ClaimRef, claim: AllocatedClaim | None) -> None:
-        """Add the needs of a claim that is created from a template.
-
-        A claim that a PodGroup may own is reported as missing as long as it does not exist.
-        """
+        """Add the needs of a claim from a template; a claim that a PodGroup may own is missing until it exists."""
         if claim is None and pod.uid and ref.grouped and ClaimRef(template=ref.template) in self.grouped:
             sums.problems.append(reasons.devices.claim_unmade(template=ref.template))
         elif claim is not None and claim.allocated:

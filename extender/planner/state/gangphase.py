@@ -38,11 +38,7 @@ class GangPhase(Enum):
 
 
 def phase_of(placement: Placement | None, *, alive: bool, whole: bool) -> GangPhase:
-    """Return the phase of a gang.
-
-    `alive` is True if members are on nodes. `whole` is True if the gang has its minimum, or had its minimum earlier in
-    this run.
-    """
+    """Return a gang's phase; `alive`: members are on nodes; `whole`: it has, or had in this run, its minimum."""
     active = placement is not None and placement.status.phase in ACTIVE
     if whole:
         return GangPhase.GROWING if active else GangPhase.WHOLE

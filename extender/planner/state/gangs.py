@@ -116,10 +116,7 @@ class GangView:
 
     @cached_property
     def options(self) -> dict[str, str]:
-        """Annotations about node faults and spare slots, from the PodGroup or else from a pod.
-
-        The native PodGroup of a Job lacks the Job's annotations; the webhook copies them to the pods.
-        """
+        """Annotations about faults and spare slots, from the PodGroup or else from a pod: the webhook copies them."""
         options = next((pod.about_gang for pod in self.pods if pod.about_gang), {})
         own = self.group.metadata.annotations
         return {**options, **{key: own[key] for key in ABOUT_GANG if key in own}}
@@ -136,10 +133,7 @@ class GangView:
 
     @cached_property
     def answers(self) -> tuple[NoticeAnswer, ...]:
-        """Annotations about eviction and checkpoints on the PodGroup and on members with a node; usually none.
-
-        Members that are being deleted are included, but pods of an earlier run are not.
-        """
+        """Annotations about eviction and checkpoints on the PodGroup and members with a node, not of earlier runs."""
         answers = [pod.answer for pod in self.pods if pod.answer is not None and pod.uses_node]
         of_group = answer_of(self.group.metadata.annotations)
         return tuple(answers) if of_group is None else (of_group, *answers)
@@ -164,10 +158,7 @@ class GangView:
 
     @cached_property
     def spares_asked(self) -> Mapping[str, int]:
-        """Maps a pod set ("": the largest pod set) to the number of nodes for which it requests spare slots.
-
-        The mapping is empty for most gangs.
-        """
+        """Maps a pod set ("": the largest) to the number of nodes for which it requests spares; mostly empty."""
         return spares_of(self.options)
 
     @property
@@ -245,18 +236,12 @@ class GangView:
 
     @cached_property
     def started(self) -> bool:
-        """True if the gang has its minimum, or had its minimum earlier in this run.
-
-        New members of a started gang are placed when they arrive.
-        """
+        """True if the gang has, or had in this run, its minimum; new members are placed when they arrive."""
         return self.phase in _STARTED
 
     @cached_property
     def incomplete(self) -> bool:
-        """True if members are bound to nodes, but never as many as the gang needs to start.
-
-        An incomplete gang is soon evicted.
-        """
+        """True if members are bound, but never as many as the gang needs to start; it is soon evicted."""
         return self.phase in _INCOMPLETE
 
     @property
@@ -362,10 +347,7 @@ class GangView:
         return self.satisfied({each.name: len(each.taken.keys() | each.waiting.keys()) for each in self.pod_sets})
 
     def waits_until(self, now: float) -> str:
-        """Return the earliest time of the gang's next placement (RFC 3339); empty if the gang may be placed now.
-
-        A gang whose pods were not created in time no longer waits once enough pods exist.
-        """
+        """Return the earliest time of the next placement (RFC 3339); empty if now, or once missing pods exist."""
         until = self.placement.status.not_before if self.placement else ""
         over = is_over(parse_time(until) or 0.0, now, MAX_PLACEMENT_DELAY_S)
         return "" if over or self.started or (self.has_pods and not self.was_not_bound) else until

@@ -190,10 +190,7 @@ class GangTable:
         return job if job and group and job.metadata.namespace == group.metadata.namespace else None
 
     def some_done(self, key: str) -> bool:
-        """Return True if the gang's Job has recorded that members have succeeded.
-
-        The pods of the succeeded members may be gone.
-        """
+        """Return True if the gang's Job has recorded that members succeeded, whose pods may be gone."""
         job = self._job_of(self.groups.get(key))
         return job is not None and SUCCEEDED in job.status.controlled_resources
 
@@ -260,7 +257,6 @@ class GangTable:
 
 
 def _parts_of_gang(job: Job) -> tuple[object, object]:
-    """Return the fields of a Job on which the view of its gang depends."""
     return job.spec, job.metadata.annotations
 
 

@@ -90,5 +90,4 @@ def _number(text: str, gang: GangView, *, up: bool) -> int:
 
 
 def _size(gang: GangView) -> int:
-    """Return the number of the gang's pods, but at least 1."""
     return max(1, sum(pod_set.replicas for pod_set in gang.pod_sets))

@@ -17,10 +17,7 @@ from muster.workloads.table import holds_min_resources
 
 
 def min_resources(gang: GangView) -> Vector:
-    """Return the minResources of the PodGroup; empty if the minResources cannot be parsed.
-
-    Gangs with invalid minResources are excluded elsewhere.
-    """
+    """Return the PodGroup's minResources; empty if they cannot be parsed, which excludes the gang elsewhere."""
     try:
         return vector(gang.group.spec.min_resources or {})
     except ValueError:

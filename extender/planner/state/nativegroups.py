@@ -170,10 +170,7 @@ class NativeGroups:
         return True
 
     def _queue(self, key: str, group: NativePodGroup) -> str:
-        """Return the gang's queue.
-
-        The queue is the first queue that is named by the nodes, the group, its Workload, its pods, or its namespace.
-        """
+        """Return the first queue named by the nodes, the group, its Workload, its pods, or its namespace."""
         if held := held_queue(group):
             return held
         workload = self._workloads.get(_workload_of(group))

@@ -96,10 +96,7 @@ NONE = Neighbours()
 
 
 def neighbours_of(spec: PodSpec, namespace: str, labels: Labels, queries: QueryTable) -> Neighbours:
-    """Return the demands on other pods of a pod with this spec, namespace and labels.
-
-    Raises LimitError if the pod has more terms, or more conditions in its terms, than allowed.
-    """
+    """Return a pod's demands on other pods. Raises LimitError for more terms, or conditions in them, than allowed."""
     near, far = _affinities(spec)
     preferred = [(one.pod_affinity_term, one.weight) for one in near.preferred]
     preferred += [(one.pod_affinity_term, -one.weight) for one in far.preferred]

@@ -34,10 +34,7 @@ ROWS = 4
 
 
 class NodeTable:
-    """Table of nodes: one column per node in each array.
-
-    The function `users` yields the node and the pod class of each ledger entry, even for unknown nodes.
-    """
+    """Table of nodes, one column per node in each array; `users` yields node and class of each ledger entry."""
 
     def __init__(self, users: Callable[[], Iterable[tuple[str, PodClass]]]) -> None:
         self._users = users
@@ -108,10 +105,7 @@ class NodeTable:
         self.devices.widen(amounts.get(VOLCANO_GPU_NUMBER, 0) or amounts.get(GPU, 0) // WHOLE)
 
     def equip(self, name: str, devices: Vector) -> None:
-        """Set the devices of a node while no pods are counted on it (see `Ledger.equip`); the node may be unknown.
-
-        `changed` is not updated, because the Node itself did not change.
-        """
+        """Set the devices of a node, maybe unknown, without counted pods; `changed` stays, because the Node did."""
         put_entry(self._devices, name, devices or None)
         column = self.index.get(name)
         node = self.nodes[column] if column is not None else None
@@ -211,10 +205,7 @@ class NodeTable:
         return row_along(self.axis, self.used.shape[0], vector)
 
     def share(self) -> tuple[dict[str, int], dict[str, int]]:
-        """Return the current `axis` and `index`.
-
-        Callers must not change `axis` and `index`; the table makes later changes to copies.
-        """
+        """Return `axis` and `index`, which callers must not change; the table makes later changes to copies."""
         self._shared = True
         return self.axis, self.index
 
@@ -230,10 +221,7 @@ class NodeTable:
             self.axis, self.index, self._shared = dict(self.axis), dict(self.index), False
 
     def _offer(self, name: str, resources: Vector) -> None:
-        """Set the resources that a node offers.
-
-        Rows are added for new resources, and rows of resources that no node offers any more are removed.
-        """
+        """Set the resources that a node offers; add rows of new resources, and remove rows that no node offers."""
         before = self._offers.get(name, {})
         put_entry(self._offers, name, resources or None)
         most = maximum(self._most.get(name, before), resources)
@@ -286,10 +274,7 @@ class NodeTable:
 
 
 def taken_on(cls: PodClass, devices: Devices, column: int) -> Vector:
-    """Return the resources that a pod of this class takes on this node.
-
-    If the pod requests a part of a GPU as an amount of memory, the fraction depends on the memory of the node's GPUs.
-    """
+    """Return the resources of a pod of this class on this node; the node's GPU memory may determine its fraction."""
     if cls.gpu is None or not cls.gpu.memory or cls.gpu.by_resource:
         return cls.requests
     return cls.requests | {GPU: min(devices.portion(cls.gpu, column), WHOLE) * cls.gpu.devices}

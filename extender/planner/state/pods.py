@@ -38,10 +38,7 @@ ABOUT_GANG = (names.SPARES, names.BORROWS, names.ELASTIC, *names.FAULT_KEYS)
 
 
 class PodRecord(Struct, eq=False, gc=False):
-    """The fields of a pod that are relevant to planning; every change of the pod creates a new record.
-
-    Records are excluded from garbage collection, because they have no reference cycles.
-    """
+    """The fields of a pod that matter to planning, immutable; not garbage-collected, because it has no cycles."""
 
     uid: str
     namespace: str
@@ -229,7 +226,6 @@ def _is_signed(meta: ObjectMeta) -> bool:
 
 
 def _trouble(scheduled: ReportedCondition | None) -> str:
-    """Return the reason why binding the pod failed, from the pod's condition."""
     failed = scheduled is not None and scheduled.status == "False" and scheduled.reason == "SchedulerError"
     return scheduled.message[:_TROUBLE_CHARS] if failed and scheduled is not None else ""
 

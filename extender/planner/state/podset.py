@@ -207,8 +207,5 @@ def _slot_pod(pod_sets: dict[str, PodSetView], pod: PodRecord) -> None:
 
 
 def _holds_slot(pod: PodRecord) -> bool:
-    """Return True if the pod still occupies its slot.
-
-    A pod that failed or is being deleted leaves the slot to its replacement.
-    """
+    """Return True if the pod occupies its slot; a failed or terminating pod leaves it to its replacement."""
     return pod.taken or pod.waiting

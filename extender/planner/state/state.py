@@ -195,10 +195,7 @@ class PlannerState(Views):
 
 
 def _planned(item: PodGroup | Queue | None) -> object:
-    """Return the fields of an object that are relevant to planning.
-
-    Kinds without the subresource status get a new generation with each message.
-    """
+    """Return an object's planning fields; kinds without a status subresource change generation with each message."""
     if item is None:
         return None
     phase = item.status.phase if isinstance(item, PodGroup) else item.status.state

@@ -66,10 +66,7 @@ class Templates:
         """Maps the UID of a Job to the reason why its templates are not read."""
 
     def templates_of(self, job: Job) -> list[Template]:
-        """Return the templates of a Job.
-
-        After a LimitError, the templates are not read again until the Job changes.
-        """
+        """Return the templates of a Job; after a LimitError, they are not read again until the Job changes."""
         uid = job.metadata.uid
         known = self._known.get(uid)
         if known is not None:

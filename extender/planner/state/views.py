@@ -176,10 +176,7 @@ class Views(Tables):
         return self._gangs.views.get(key)
 
     def started(self, key: str) -> bool:
-        """Return the current value of `GangView.started`.
-
-        The gang is refreshed only if the number of its pods does not already determine the result.
-        """
+        """Return the current `GangView.started`; refreshes the gang only if the number of its pods is not enough."""
         certainly = self._gangs.certainly_started(key, self.pod_table)
         if certainly is not None:
             return certainly
@@ -187,10 +184,7 @@ class Views(Tables):
         return gang is not None and gang.started
 
     def some_done(self, key: str) -> bool:
-        """Return True if the gang's Job has recorded that members have succeeded.
-
-        The pods of the succeeded members may be gone.
-        """
+        """Return True if the gang's Job has recorded that members succeeded, whose pods may be gone."""
         return self._gangs.some_done(key)
 
     def placement_of(self, key: str) -> Placement | None:

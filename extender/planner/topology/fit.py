@@ -142,10 +142,7 @@ class Filling:
     """Tie-breakers among domains that can hold equally many pods; the domain with the smallest sum comes first."""
 
     def order(self, level: int, columns: Amounts, pods: int) -> tuple[Amounts, Counts]:
-        """Return the nodes in the order in which they are filled, as columns, and the number of pods for each node.
-
-        `columns` are a domain's nodes with free capacity.
-        """
+        """Return a domain's nodes, `columns`, in filling order, and the number of pods for each node."""
         nothing = np.zeros(0, dtype=np.int64)
         filled = [(nothing, nothing), *self._fill(level, columns, pods)]
         return np.concatenate([each for each, _ in filled]), np.concatenate([counts for _, counts in filled])

@@ -98,10 +98,7 @@ class LevelRange:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """A topology request that no tree can satisfy, with the reason.
-
-    The gang waits if the level is required; an unknown preferred level is ignored.
-    """
+    """A topology request that no tree can satisfy, with the reason; the gang waits if the level is required."""
 
     why: str
     hard: bool

@@ -89,10 +89,7 @@ class HyperNodeMembers:
 
 
 def members_of(spec: HyperNodeSpec) -> HyperNodeMembers:
-    """Return the members in a HyperNode's spec.
-
-    Member HyperNodes are selected only by name, and an empty selector selects nothing.
-    """
+    """Return the members in a HyperNode's spec; other HyperNodes only by name. An empty selector selects nothing."""
     of_nodes = [member.selector for member in spec.members if member.type == "Node"]
     children = [member.selector.exact_match for member in spec.members if member.type == "HyperNode"]
     selectors = [requirements(each.label_match) for each in of_nodes if each.label_match]

@@ -194,10 +194,7 @@ class Nesting:
         return Tree(HYPER_NODES, levels, tuple(domains), domain_of, tiers=self.tiers, tier_names=self._tier_names())
 
     def _tier_names(self) -> tuple[str, ...]:
-        """Return one name per tier, or an empty text.
-
-        A name that several tiers use belongs to the lowest of these tiers.
-        """
+        """Return one name per tier, or an empty text; a name of several tiers belongs to the lowest of them."""
         users: dict[tuple[str, int], list[str]] = {}
         for each in self.described.values():
             if each.tier_name:

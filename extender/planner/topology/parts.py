@@ -107,10 +107,7 @@ class SlotGroup:
 
 
 class SlotsLeft:
-    """Slots that do not belong to a part yet, in order.
-
-    The cost of taking slots is proportional to the number of taken slots.
-    """
+    """Slots that do not belong to a part yet, in order; taking some costs time proportional to their number."""
 
     def __init__(self, slots: Mapping[str, Sequence[int]]) -> None:
         self._left = {name: {rank: place for place, rank in enumerate(ranks)} for name, ranks in slots.items()}
@@ -136,10 +133,7 @@ def part_of(
     *,
     least: int | None = None,
 ) -> SlotGroup:
-    """Build the tree of a gang's parts from these open slots.
-
-    `there` maps a pod set and a rank to the column of the member's node.
-    """
+    """Build the tree of a gang's parts from these open slots; `there` maps pod set and rank to the node's column."""
     members: dict[str, Ranks] = {pod_set.name: None for pod_set in gang.pod_sets}
     everyone = sum(pod_set.replicas for pod_set in gang.pod_sets)
     root = SlotGroup("", slots, members, request.near, (), all_slots=everyone, least=least, there=there or {})

@@ -97,10 +97,7 @@ class VictimCapacity:
         return bisect_left(range(min(high, most)), 1, lo=high // 2, key=self.enough)
 
     def needed(self, number: int) -> list[int]:
-        """Return the positions of the necessary units among the first `number`; expensive units are left out first.
-
-        The eviction of a gang's last unit includes the gang's pods above the minimum.
-        """
+        """Return which of the first `number` units are necessary, leaving out expensive ones first."""
         free = self._freed(number)
         rooms = [self._room(need, free, None) for need in self._needs]
         totals = [int(np.minimum(room, need.pods).sum()) for room, need in zip(rooms, self._needs, strict=True)]

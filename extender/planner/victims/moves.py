@@ -194,7 +194,6 @@ def _lacks(search: Search) -> list[int]:
 
 
 def _gain(search: Search, lacks: Sequence[int], bundles: Iterable[Bundle]) -> int:
-    """Return the number of missing pods that fit on the nodes of these bundles once the bundles are gone."""
     units = list(dict.fromkeys(chain.from_iterable(bundles)))
     columns = np.unique(np.concatenate([unit.columns for unit in units]))
     before = _held(search, columns)

@@ -88,10 +88,7 @@ def _furthest_first(
 
 
 def _saturations(session: Session, queues: Iterable[str]) -> Callable[[str, EvictableUnit | None], float] | None:
-    """Return a function for the fraction of its fair share that a queue uses without the units chosen so far.
-
-    The result is None if no plugin computes shares.
-    """
+    """Return a function for the share of a queue in use without the chosen units; None if no plugin has shares."""
     left: dict[str, Amounts] = {}
     fair: dict[str, Amounts] = {}
     for queue in queues:

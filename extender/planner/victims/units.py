@@ -198,10 +198,7 @@ class Catalogue:
 
 
 def permitted(units: list[EvictableUnit], budgets: DisruptionBudgets) -> list[EvictableUnit]:
-    """Return the units that disruption budgets allow to evict one after another, in order.
-
-    The last unit of a gang is permitted only if all other units of the gang are permitted.
-    """
+    """Return the units, in order, whose eviction budgets allow; a gang's last unit needs all its others."""
     if not budgets:
         return units
     kept, held = [], set()

@@ -68,10 +68,7 @@ class Releases:
         return result
 
     def when(self, columns: NDArray[np.int64], lacking: Amounts) -> float | None:
-        """Return when the resources `lacking` are free on these nodes, or None if never.
-
-        `lacking` is int64 of shape (resources, columns).
-        """
+        """Return when `lacking`, int64 of shape (resources, columns), is free on these nodes; None if never."""
         left, place = lacking.copy(), {int(column): position for position, column in enumerate(columns)}
         short = int(np.count_nonzero((left > 0).any(axis=0)))
         if not short:
@@ -162,10 +159,7 @@ def used_by_gangs(
 
 
 def used_by_queue(snapshot: Snapshot, queue: str) -> Amounts:
-    """Return the usage of each node by a queue's gangs, and by its other pods with an expected end time.
-
-    Pods that are being deleted are not counted, because they end regardless of the queue.
-    """
+    """Return each node's usage by a queue's gangs and other pods with an expected end, without terminating pods."""
     gangs = (gang for gang in snapshot.gangs if gang.queue == queue)
     used = used_by_gangs(snapshot, gangs, without=snapshot.leaving)
     for pod in snapshot.ending:

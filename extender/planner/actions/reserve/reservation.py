@@ -240,10 +240,7 @@ def _need(session: Session, operations: list[Operation]) -> tuple[NDArray[np.int
 
 
 def judged(session: Session, reservation: Reservation) -> Reservation:
-    """Return the reservation with the queues that it binds now.
-
-    If the reservation binds only its own queue, `suspended` has the reason.
-    """
+    """Return the reservation with the queues that it binds now; `suspended` says why it binds only its own queue."""
     queue, rules, suspended = reservation.gang.queue, session.reservations, NOTHING
     since = _since(session, reservation.gang)
     if session.now >= since + rules.expiry_s:
