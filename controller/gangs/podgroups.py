@@ -35,13 +35,19 @@ END_S = 5.0
 MISSING_S = 10.0
 """Age, in seconds, from which a pod's missing PodGroup is reported: the PodGroup may be created slightly after the
 pod."""
+MOVED_S = 5.0
+"""Time between a change of a PodGroup's queue and the pass that compares the queue with the owner's.
+
+The pass restores a move that an earlier pass has reverted because it had read the owner before the move. Kubernetes
+also copies the annotation of a moved Deployment to its ReplicaSets only later.
+"""
 REFUSED_S = 5.0
 """Time until the next attempt to create or change a PodGroup that was rejected."""
 
 _WANTS_NONE = "the workload needs no pods: it is suspended, or scaled to 0"
 
-Fit = tuple[str, int, int, str]
-"""State of a gang: the UID of the PodGroup, the numbers of pods and of succeeded pods, and the UID of the newest pod.
+Fit = tuple[str, str, int, int, str]
+"""State of a gang: UID and queue of the PodGroup, the numbers of pods and of succeeded pods, the UID of the newest pod.
 While the state of the gang is the same, its PodGroup is up to date."""
 
 
@@ -99,6 +105,8 @@ class PodGroups(KeyController):
                 self.worker.queue.add(key)
         elif old is None and new and _is_of_plain_pods(new.metadata):
             self.worker.queue.add(new.metadata.key)  # its pods may have ended while no controller ran
+        elif old and new and old.spec.queue != new.spec.queue:
+            self.worker.queue.add_after(new.metadata.key, AGAIN_S if new.world_ended else MOVED_S)
         elif new and (new.world_ended or (old and old.status.phase != new.status.phase != "Completed")):
             self.worker.queue.add_after(new.metadata.key, AGAIN_S)
 
@@ -120,7 +128,8 @@ class PodGroups(KeyController):
         newest = max(pods, key=lambda pod: (pod.metadata.creation_timestamp or "", pod.metadata.name))
         group = self._groups.get(key)
         ended = self._ended(key, "Succeeded")
-        fit = (group.metadata.uid if group else "", len(pods), ended, newest.metadata.uid)
+        of_group = (group.metadata.uid, group.spec.queue) if group else ("", "")
+        fit = (*of_group, len(pods), ended, newest.metadata.uid)
         if self._fits.get(key) != fit:
             owner = pod_owner(self._client, newest.metadata)
             if owner is None and group is None and gang_rules(newest.metadata.controller):
@@ -141,7 +150,7 @@ class PodGroups(KeyController):
                 reader = world or owner or structs.replace(newest, api_version="v1", kind="Pod")
                 self._refused(key, reader, error, group)
                 return
-            self._fits[key] = (made.metadata.uid, *fit[1:])
+            self._fits[key] = (made.metadata.uid, made.spec.queue, *fit[2:])
         for pod in pods:
             if gang_of(pod) is None:
                 self._name(pod, key.partition("/")[2])

@@ -29,7 +29,7 @@ def main() -> None:
     parser.add_argument("--count", type=_positive, default=120, help="how many mutants")
     parser.add_argument("--seed", type=int, default=None, help="repeats a sample; a new one is drawn and printed")
     parser.add_argument("--workers", type=_positive, default=2, help="processes that run tests")
-    parser.add_argument("--within", default="", help="only files whose path begins so")
+    parser.add_argument("--within", default="", help="only files whose path begins so, or so: a,b")
     parser.add_argument("--wide", action="store_true", help="also edits of whole expressions: conditions, operands, …")
     parser.add_argument("--record", action="store_true", help="record the coverage of all tests again")
     options = parser.parse_args()
@@ -70,9 +70,8 @@ def measure(trees: list[Path], recording: Recording, *, count: int, seed: int, w
     everything = population(product)
     listed = read_equivalents(EQUIVALENT.read_text(encoding="utf-8"))
     equivalent = {one.key for one in listed}
-    eligible = (
-        site for site in everything if site.file.startswith(within) and (wide or site.edit.operator not in WIDE)
-    )
+    below = tuple(within.split(","))
+    eligible = (site for site in everything if site.file.startswith(below) and (wide or site.edit.operator not in WIDE))
     chosen = sample(eligible, product, count=count, seed=seed)
     if not chosen:
         sys.exit(f"no file of the product begins with {within}, which --within names")

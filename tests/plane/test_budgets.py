@@ -74,7 +74,13 @@ def test_nobody_ever_holds_more(plane: Plane, tmp_path: Path, wait_for: WaitFor)
     admin = plane.client()
     admin.create(QUEUES, {"metadata": {"name": "shared", "annotations": {MAX_PER_USER: f"nvidia.com/gpu={MOST}"}}})
     users = [tenant(plane, name, tmp_path) for name in ("user-a", "user-b")]
+    allowed = {user.namespace: MOST for user in users}
     with Held(admin) as held:
+        for user in users:
+            user.client.create(JOBS, job("first", user.namespace, replicas=MOST, gpus=1), user.namespace)
+        wait_for(lambda: held.most == allowed, what="both to hold as much as they may")
+        for user in users:
+            user.client.delete(JOBS, "first", user.namespace)
         with ThreadPoolExecutor(THREADS) as pool:
             done = [pool.submit(submit, users[number % 2], "shared", number) for number in range(THREADS)]
             time.sleep(1.5)
@@ -88,7 +94,7 @@ def test_nobody_ever_holds_more(plane: Plane, tmp_path: Path, wait_for: WaitFor)
             return [each.metadata.name for each in jobs if each.status.state.phase != "Completed"]
 
         wait_for(lambda: not left(), 3 * RECOVERY_S, "all Jobs to complete")
-        assert held.most == {user.namespace: MOST for user in users}
+        assert held.most == allowed
     for user in users:
         groups = admin.list(POD_GROUPS, user.namespace)
         assert {each.metadata.annotations["muster.dev/created-by"] for each in groups} <= {user.user}

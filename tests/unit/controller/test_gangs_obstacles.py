@@ -10,7 +10,9 @@ from gangs_world import World
 
 from controller.gangs import rendezvous
 from controller.worker import Retry
+from muster.api import names
 from muster.api.base import Resource
+from muster.api.kubernetes.apps import REPLICA_SETS
 from muster.api.kubernetes.core import CONFIG_MAPS, INDEXED_JOBS, NAMESPACES, PODS, SECRETS, SERVICES
 from muster.api.kubernetes.meta import OwnerReference
 from muster.api.volcano.scheduling import POD_GROUPS
@@ -140,6 +142,28 @@ def test_a_gang_whose_pods_have_gone_is_looked_after_until_its_job_ends(world: W
     for delay_s in (0.5, 1.0, 2.0, 4.0, 5.0, 5.0):
         world.group(owner)
         assert due(world, delay_s) == ([] if ended else [f"n/podgroup-{owner.uid}"])
+
+
+def test_a_move_outlasts_a_pass_that_did_not_know_of_it(world: World) -> None:
+    """A pod has come meanwhile; Kubernetes copies the note of the move from the Deployment only later."""
+    labels = {"muster.dev/queue": "a"}
+    owner = world.owner(REPLICA_SETS, spec={"replicas": 2})
+    world.pod(owner, "muster", labels)
+    group = world.group(owner)
+    assert group
+    moved = world.api.change(POD_GROUPS, group.metadata.name, {"spec": {"queue": "b"}}, "n")
+    world.groups.add_object(moved)
+    world.pod_groups._group_seen(group, moved)
+    world.pod(owner, "muster", labels, metadata={"name": "y"})
+    moved_back = world.group(owner)
+    assert moved_back
+    assert moved_back.spec.queue == "a"
+    world.pod_groups._group_seen(moved, moved_back)
+    world.api.change(REPLICA_SETS, "train", {"metadata": {"annotations": {names.MOVED_TO: "b"}}}, "n")
+    assert due(world, 5.0) == [group.metadata.key]
+    last = world.group(owner)
+    assert last
+    assert last.spec.queue == "b"
 
 
 @pytest.mark.parametrize("named", [True, False])
