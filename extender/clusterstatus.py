@@ -41,8 +41,7 @@ SHARES_EVERY_S = 5.0
 USAGE_EVERY_S = 60.0
 EVERY_S = 2.0
 AGAIN_S = 600.0
-"""Time in seconds after which the status of a HyperNode is written again if another controller has changed the status.
-"""
+"""Seconds after which a HyperNode's status that another controller has changed is written again."""
 MAX_AT_ONCE = 100
 """Maximum number of objects of one kind whose statuses are written in one cycle; later cycles write the others."""
 MAX_LOGGED = 20

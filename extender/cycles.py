@@ -51,8 +51,7 @@ nodes and a pause of only twice the cycle's time, cycles that changed nothing us
 time.
 """
 MAX_REST_S = 0.1
-"""Maximum pause in seconds after a cycle; after a cycle that takes longer than this, the pause is as long as the cycle.
-"""
+"""Maximum pause in seconds after a cycle; after a longer cycle, the pause is as long as the cycle."""
 BURST_S = 0.3
 """CPU time in seconds that cycles for a namespace may use without a pause, after a quiet period of the namespace.
 
@@ -77,9 +76,7 @@ class Pauses:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._changes: dict[str, int] = {}
-        """Maps a namespace to the number of changes since the last cycle; objects without a namespace are counted
-        together.
-        """
+        """Maps a namespace, or "" for objects without one, to the number of changes since the last cycle."""
         self._used_s: dict[str, float] = {}
         """Maps a namespace to the CPU time charged to it; namespaces without a charge are omitted to save memory."""
         self._since_s = 0.0

@@ -28,9 +28,7 @@ from muster.process.counters import from_zero
 log = structlog.get_logger()
 EVICTED = Counter("muster_evictions_total", "Evicted pods, by the action that chose them", ["action"])
 BELOW_MINIMUM = "below-minimum"
-"""Value of the metric label `action` for evicted pods of a gang that has too few members to continue; no action chooses
-these pods.
-"""
+"""Metric label `action` for evicted pods of a gang with too few members; no action chooses these pods."""
 from_zero(EVICTED, ("recall", "reclaim", "preempt", "consolidate", "continued", BELOW_MINIMUM))
 _UNCOUNTED = {"$deleteFromPrimitiveList/finalizers": ["batch.kubernetes.io/job-tracking"]}
 EVICT_AGAIN_S = 5.0

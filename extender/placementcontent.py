@@ -32,9 +32,7 @@ from muster.api.muster.reason import NOTHING, Reason
 from muster.resources.delays import doubled_s
 
 BACK_OFF_S = 10.0
-"""Delay in seconds before a gang whose pods were not created in time is placed again; doubled after each further
-failure.
-"""
+"""Seconds before a gang whose pods were not created in time is placed again; doubled at each failure."""
 MADE_ROOM = 16
 """Maximum number of evicted gangs that a placement lists."""
 

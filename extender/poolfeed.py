@@ -52,8 +52,7 @@ class PoolFeed:
         """True if pods were dropped on more nodes than can be remembered."""
         self._coming: dict[str, asyncio.Task[None]] = {}
         self._gone: set[str] = set()
-        """Keys of pods that were deleted while pods were being listed, because the list may still contain these pods.
-        """
+        """Keys of pods deleted while pods were being listed, which the list may still contain."""
 
     @property
     def held_back(self) -> int:

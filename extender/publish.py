@@ -64,8 +64,7 @@ class ConfigPublisher:
         self._monotonic_s = monotonic_s
         self._published: dict[str, str] = {}
         self._memory_at, self._again = -inf, -inf
-        """Times of the next write if only the planner's memory has changed, and of the next write of unchanged values.
-        """
+        """Next writes: if only the planner's memory has changed, and of unchanged values."""
         self._failed = ""
         """The last error, which has already been logged."""
 

@@ -24,9 +24,7 @@ log = structlog.get_logger()
 POLL_S = 2.0
 """Interval in seconds between lists of ProvisioningRequests while a gang waits for a request's result."""
 CHECK_INTERVAL_S = 60.0
-"""Interval in seconds between lists of ProvisioningRequests at other times, to find requests that no gang needs any
-more.
-"""
+"""Seconds between lists of ProvisioningRequests at other times, to find those that no gang needs."""
 LIST_TIMEOUT_S = 3.0
 GATED = "Scheduling is blocked due to non-empty scheduling gates"
 """Message that the API server writes into the condition of a new pod with a gate."""

@@ -54,9 +54,7 @@ class UsageFeed:
         self._monotonic_s = monotonic_s
         self._began_s = monotonic_s()
         self.current: PublishedUsage | None = None
-        """The last valid content of the ConfigMap; None before the first valid content, or after the ConfigMap's
-        deletion.
-        """
+        """The ConfigMap's last valid content; None before it, or after the ConfigMap's deletion."""
         self._failed = ""
         """The error in the ConfigMap's last content, which has been logged; empty if there was none."""
         self._reflector: Reflector[_ConfigMap] = Reflector(
@@ -91,9 +89,7 @@ class UsageFeed:
 Spent = dict[tuple[str, str], float]
 """Maps a queue and a resource to an amount in the resource's unit, or to a usage in unit seconds."""
 AWAY_S: Final = 60.0
-"""Longest time in seconds between two measurements for which the usage at the first one is counted. Usually,
-measurements are a few seconds apart.
-"""
+"""Longest time between two measurements for which the first one's usage is counted; a few seconds are usual."""
 _NO_RATES: Final[Mapping[tuple[str, str], float]] = {}
 
 
@@ -105,9 +101,7 @@ class Meter:
         """Time up to which the usage is published; the meter adds the usage since this time."""
         self._last = 0.0
         self._rates = _NO_RATES
-        """Maps a queue and a resource to the amount that the queue held at the last measurement, in the resource's
-        unit.
-        """
+        """Maps a queue and a resource to the amount held at the last measurement, in its unit."""
         self._since: dict[Period, Spent] = {}
 
     def advanced(self, published: PublishedUsage | None, snapshot: Snapshot, now: float) -> PublishedUsage | None:

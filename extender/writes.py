@@ -31,8 +31,7 @@ UNDER_WAY = Gauge("muster_planner_writes_under_way", "Writes of the planner that
 RETRY_S = 1.0
 """Delay in seconds before a failed write is retried."""
 REFUSED_MOST_S = 60.0
-"""Maximum delay in seconds before a repeatedly rejected write is retried; the delay begins with `RETRY_S` and doubles.
-"""
+"""Maximum seconds before a rejected write is retried; the delay begins with `RETRY_S` and doubles."""
 _REFUSALS = (BadRequest, Forbidden, Invalid, NamespaceEnds)
 """Errors with which the API server rejects a write again and again, until an object changes."""
 STOP_S = 5.0

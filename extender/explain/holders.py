@@ -37,8 +37,7 @@ class Holder:
     """Maps a node, given as its column in the snapshot, to the resources that the holder uses on this node."""
     pods: list[Pod] = field(default_factory=list)
     stuck: list[str] = field(default_factory=list)
-    """Names of the holder's pods that are being deleted but do not terminate; names hidden from the user are replaced.
-    """
+    """Names of the holder's pods that do not terminate; names hidden from the user are replaced."""
     size: int = 0
     """Number of the holder's pods and placed slots."""
     room: int = 0

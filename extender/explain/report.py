@@ -72,8 +72,7 @@ class PlacementReport(Struct, frozen=True, rename="camel"):
     phase: str
     deadline: str
     left_s: float
-    """Seconds until the placement's deadline, or until the expected start of a reservation; negative after that time.
-    """
+    """Seconds until the placement's deadline or the reservation's expected start; negative after that."""
     message: str
     pod_sets: dict[str, list[NodeRun]]
     """Maps a pod set to its nodes in rank order."""

@@ -55,8 +55,7 @@ class Ask:
     open: Ranks
     """Maps a pod set to its ranks that need a node, in order."""
     minimum: Mapping[str, int]
-    """Maps a pod set to the number of ranks that must get a node to complete the gang's minimum; 1 for independent
-    pods."""
+    """Maps a pod set to the number of ranks that complete the gang's minimum; 1 for independent pods."""
     topology: TopologyRequest | LimitError | None
     """The gang's topology request, or the error if the request cannot be evaluated; None for most gangs."""
     units: Units
@@ -65,8 +64,7 @@ class Ask:
     claims: tuple[SharedClaim, ...]
     """Distinct device claims of the gang's minimum that several pods may share."""
     shape: Hashable
-    """A value that is equal for gangs that fit under the same conditions, if their named claims and avoided nodes are
-    equal."""
+    """Equal for gangs that fit under the same conditions, if named claims and avoided nodes are equal."""
 
     @property
     def least(self) -> int:

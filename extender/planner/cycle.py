@@ -89,8 +89,7 @@ def run_cycle(inputs: CycleInputs, actions: Sequence[Action], plugins: Sequence[
 
 
 RENEWED_S = 60.0
-"""Minimum interval in seconds between two resets of the cause codes. The cause codes are reset once all of them are in
-use, which drops all cached answers."""
+"""Minimum seconds between resets of the cause codes when all are in use; a reset drops all cached answers."""
 
 
 class Planning:

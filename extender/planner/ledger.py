@@ -78,8 +78,7 @@ class LedgerEntry(Struct, frozen=True, gc=False):
     cls: PodClass
     gang: str | None = None
     queue: str = ""
-    """The queue that the pod names, used while the queue of its gang is unknown; empty if the entry counts in no queue.
-    """
+    """The queue that the pod names, until its gang's is known; empty if the entry counts in none."""
     devices: tuple[int, ...] = ()
     user: str = ""
     """Creator that the pod's annotation names, used while the creator of the pod's gang is unknown."""
@@ -113,9 +112,7 @@ class Ledger:
         """Maps a shared claim without devices and a node to the number of pods on the node that use the claim."""
         self.reserved = ReservedRooms()
         self.left_behind: set[str] = set()
-        """Keys of gangs that still have entries although their PodGroup was deleted. The entries count for the gang's
-        last queue.
-        """
+        """Gangs with entries but without a PodGroup; the entries count for the gang's last queue."""
         self.assumed: dict[Hashable, None] = {}
         """Holders of entries for writes to which the API server has not responded yet."""
         self._classes = classes

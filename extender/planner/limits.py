@@ -47,8 +47,7 @@ class Excess(NamedTuple):
     used: int
     limit: int
     until: float = 0.0
-    """Time at which the limit ceases to apply: the end of the time window or of the budget's period, in seconds since
-    the epoch."""
+    """End of the limit: of its time window or its budget's period, in epoch seconds."""
     budget: UsageBudget | None = None
 
 
@@ -123,8 +122,7 @@ class LimitedUse:
         self.claims = claims
         self.minimums = minimums
         self.spent: Mapping[str, Sequence[tuple[UsageBudget, float]]] = {}
-        """Maps a queue to its used-up enforced budgets and the ends of their periods; only the plugin `proportion` sets
-        it."""
+        """Maps a queue to its used-up enforced budgets and the ends of their periods; set by `proportion`."""
         self.used: Used = used or {}
         self._now = 0.0
         self._open: dict[str, list[tuple[UsageWindow, float]]] = {}

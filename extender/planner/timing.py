@@ -44,16 +44,13 @@ class Timing(Struct, frozen=True, kw_only=True):
 DEFAULTS: Final = Timing()
 DEADLINE_S: Final = 30.0
 DEADLINE_PER_SLOT_S: Final = 0.1
-"""Seconds per slot added to the deadline of a placement, because a busy API server creates and binds ten pods a
-second."""
+"""Seconds per slot in a placement's deadline: a busy API server creates and binds ten pods a second."""
 MAX_PLACEMENT_DELAY_S: Final = 600.0
-"""Maximum delay before a gang is placed again because its pods were not created in time, or before pods are evicted for
-the gang again."""
+"""Longest delay of another placement after pods were not created in time, or of evictions for the gang."""
 MOST_SLOTS: Final = 20_000
 """Number of slots above which the deadline of a placement does not grow any further."""
 CLOCKS_S: Final = 60.0
-"""Maximum difference, in seconds, between the clocks of two machines; a larger difference means that a clock was set
-back."""
+"""Maximum seconds between two machines' clocks; a larger difference means that a clock was set back."""
 
 
 def arrival_s(slots: int) -> float:

@@ -23,9 +23,7 @@ _WRITTEN: dict[str, Callable[[PlannerState, Any], object]] = {
     POD_GROUPS.full_name: PlannerState.on_pod_group_written,
     NATIVE_POD_GROUPS.full_name: PlannerState.on_native_written,
 }
-"""Maps a kind to the state's method for the planner's own writes; own writes of Placements are applied like watched
-changes.
-"""
+"""Maps a kind to the state's method for own writes; own Placements are applied like watched changes."""
 
 
 def rules_from(settings: Mapping[str, Any]) -> FaultRules:

@@ -49,12 +49,9 @@ class ReplayReport(Struct, rename="camel"):
     apart_s: float
     """Median of the absolute differences, in seconds, between the recorded and the replayed waits of gangs."""
     censored: int
-    """Number of gangs that were still running at the end of the recording, and therefore run until the end of each
-    replay."""
+    """Gangs that ran at the end of the recording, and therefore run until the end of each replay."""
     never_ran: int
-    """Number of gangs that never started in the recording; in a replay, each of these gangs runs for the usual time of
-    its queue.
-    """
+    """Gangs that never started when recorded; in a replay, they run for their queue's usual time."""
     lost: int
     cycles: int
     """Number of cycles in the replay with the change."""

@@ -21,9 +21,7 @@ from muster.api.muster.placementnotes import PlacementContent
 
 _PODS, _PLACEMENTS = PODS.full_name, PLACEMENTS.full_name
 _ARRIVE_S = 600.0
-"""Time, in seconds, within which members must arrive once their nodes are free. In a simulation, all members arrive at
-once.
-"""
+"""Seconds within which members arrive once their nodes are free; in a simulation, all arrive at once."""
 
 
 def placement_after(known: Placement | None, place: decisions.Place, session: Session) -> Placement:

@@ -80,8 +80,7 @@ class SimulatedWorkload:
     ran_before: bool = False
     """True if the gang had its minimum number of running members when the recording began."""
     is_there: bool = False
-    """True if the gang exists at the beginning, with status, placement and pods; False if it arrives later and waits.
-    """
+    """True if the gang exists at the beginning, with its objects; False if it arrives later and waits."""
     placement: Placement | None = None
     """The gang's placement at the beginning of the simulation."""
     minimum: int = 1

@@ -40,8 +40,7 @@ BIND_TIME = Histogram("muster_bind_post_seconds", "Duration of the POST of a bin
 _calls = counted(BINDS)
 
 LAG_S = 1.0
-"""Time in seconds for which a bind call waits for Muster's watches, which may be slower than kube-scheduler's watches.
-"""
+"""Seconds for which a bind call waits for Muster's watches, maybe slower than kube-scheduler's."""
 
 LASTS = 200
 """Minimum number of members of a gang whose binding takes about a second, so that the phase Binding is written."""

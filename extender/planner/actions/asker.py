@@ -11,8 +11,7 @@ from extender.planner.victims.capacity import Need
 OWN_LIMIT = frozenset({reasons.queues.OVER_CAPABILITY, reasons.queues.OVER_DESERVED})
 """Reason codes of gangs that wait because their own queue has reached a limit."""
 FULL_QUEUE = OWN_LIMIT | {reasons.queues.GUARANTEED}
-"""Reason codes of gangs that their queue rejects but that reclaim may help, because other queues use the guaranteed
-resources of the gang's queue."""
+"""Codes of rejections by a queue that reclaim may overcome: other queues use its guaranteed resources."""
 
 
 @dataclass(slots=True)

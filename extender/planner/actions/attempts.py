@@ -26,8 +26,7 @@ V = TypeVar("V")
 Key = tuple[str, str, Hashable]
 """Key of a search: the gang's queue and user, and its priority and shape."""
 RETRY_S = 10.0
-"""Interval, in seconds, at which a failed search for victims is repeated, because minimum runtimes end and shares
-change with time."""
+"""Seconds after which a failed search for victims is repeated: minimum runtimes end, shares change with time."""
 MOST_REMEMBERED = 4096
 """Maximum number of failed searches, of users and of queues that are remembered."""
 
@@ -119,8 +118,7 @@ class _Changes:
         """Cycle of the last change that is relevant to every search."""
         self._gained: Amounts = np.zeros(session.snapshot.free.shape[1], dtype=np.int64)
         self._of_class: dict[bytes, int] = {}
-        """Maps a pod class to the last cycle with a change on nodes that accept it; computed on demand in each cycle.
-        """
+        """Maps a pod class to the last cycle with a change on nodes that accept it, computed on demand."""
         self._remember(session, running)
 
     def _remember(self, session: Session, running: Sequence[GangView]) -> None:

@@ -29,9 +29,7 @@ from muster.resources.faults import seconds_of
 FIRST_S = 60.0
 LONGEST_S = 3_600.0
 FORGET_S = 86_400.0
-"""Time for which an expired avoidance of a node is remembered; another failure within this time makes the next
-avoidance longer.
-"""
+"""Seconds for which an expired avoidance is remembered; another failure then makes the next one longer."""
 MOST = 32
 """Maximum number of nodes remembered in a gang's Placement; the longest avoidances are kept."""
 

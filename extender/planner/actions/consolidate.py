@@ -30,8 +30,7 @@ Slot = tuple[int, tuple[int, ...]]
 MOST_MOVED = 16
 """Maximum number of pods that are moved so that one gang fits."""
 MOST_CONSIDERED = 512
-"""Maximum number of evictable units that one search considers; units with few pods that free much capacity come
-first."""
+"""Maximum number of evictable units per search; units with few pods that free much capacity come first."""
 
 
 class Consolidate(Evicting):

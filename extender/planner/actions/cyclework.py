@@ -17,15 +17,11 @@ from extender.planner.state.podclass import PodClass
 from extender.planner.state.podset import PodSetView
 
 MOST: Final = 40_000_000
-"""Maximum number of node checks for the gangs of one namespace in a cycle; this many checks take about half a second.
-"""
+"""Maximum number of node checks for the gangs of one namespace in a cycle: about half a second."""
 _SHAPE: Final = 16
-"""A search for pods without special conditions counts as this many checks per node, for capacity, scores and sorting.
-"""
+"""Checks per node of a search for pods without special conditions, for capacity, scores and sorting."""
 _SEARCH: Final = 30_000
-"""Every search counts as this many node checks, in addition to its checks per node; a thousand searches take half a
-second.
-"""
+"""Node checks of a search besides its checks per node; a thousand searches take half a second."""
 _TERM: Final = 8
 """Each affinity or spreading term adds this many checks per node to a search."""
 

@@ -19,8 +19,7 @@ from extender.planner.state.gangs import GangView
 ATTEMPTS = 4
 """Maximum number of waiting gangs for which one cycle searches for other nodes."""
 AT_ONCE = 256
-"""Maximum number of notices withdrawn in one cycle. Notices are annotations, so users could write any number of
-them."""
+"""Maximum number of notices withdrawn per cycle; users can write any number of these annotations."""
 
 
 class Elsewhere:

@@ -26,8 +26,7 @@ from extender.planner.victims.notices import expected_to_go
 
 OF_A_QUEUE = 8
 MOST_GANGS_CHECKED = 32
-"""Maximum number of gangs that one action tries to place on the capacity of terminating pods, per queue and in total.
-"""
+"""Maximum number of gangs, per queue and in total, that an action tries on capacity of terminating pods."""
 
 
 @dataclass(slots=True)

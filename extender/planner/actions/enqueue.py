@@ -34,12 +34,10 @@ class Enqueue:
 
     def __init__(self) -> None:
         self._hopeless: dict[Hashable, Shortage | None] = {}
-        """Maps the shape and number of a gang's pods to the resources that the gang would lack even in the empty
-        cluster."""
+        """Maps a gang's shape and number of pods to the resources that even an empty cluster lacks."""
         self._version: int | None = None
         self._updated: frozenset[tuple[str, str]] | None = None
-        """The queue of each started gang and the UID of the workload that owns the gang; computed on first use in a
-        session."""
+        """Queue and owner's UID of each started gang, computed on first use in a session."""
 
     def execute(self, session: Session) -> None:
         """Decide Enqueue for gangs that may be admitted, and Unschedulable with the reason for others."""

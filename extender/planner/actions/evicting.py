@@ -37,11 +37,9 @@ from muster.api.volcano.scheduling import NO_ROOM
 
 ATTEMPTS_PER_QUEUE = 2
 ATTEMPTS = 8
-"""Maximum number of searches for victims per cycle, for one queue and in total. A search may take tens of
-milliseconds."""
+"""Maximum searches for victims per cycle, for one queue and in total; one may take tens of milliseconds."""
 MOST_VICTIMS = 5_000
-"""Maximum number of victims for one gang. The gang's Placement lists the victims, and must not exceed etcd's object
-size limit."""
+"""Maximum number of a gang's victims; its Placement lists them, and etcd limits an object's size."""
 KnownFailures = dict[tuple[str, Hashable], Reason]
 """Maps the queue, priority and shape of a waiting gang to the rule that excluded all victims in a failed search."""
 _LACKS_CAPACITY = frozenset({NO_ROOM, *FULL_QUEUE})
@@ -59,8 +57,7 @@ class Evicting:
     takes_spares = False
     """True if the spare slots of gangs are taken before any pod is evicted."""
     by_shares = False
-    """True if shares of queues determine which gangs may be victims, so that a change on any node may permit a
-    search."""
+    """True if shares of queues decide about victims, so that a change on any node may permit a search."""
     first_alone = False
     """True if the other gangs of a queue are skipped when no victims are found for the queue's first gang."""
 
@@ -74,8 +71,7 @@ class Evicting:
         self._attempts = VictimSearches()
         self._known_failures: KnownFailures = {}
         self._reported: dict[str, tuple[decisions.Unschedulable, Reason, decisions.Unschedulable]] = {}
-        """Maps the key of a gang to its Unschedulable decision in the last cycle, the added reason, and the extended
-        decision."""
+        """Maps a gang to its last cycle's Unschedulable, the added reason, and the extended decision."""
         self._keys: dict[str, Key] = {}
         """Maps the key of a gang to its search key in this cycle."""
 

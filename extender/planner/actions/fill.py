@@ -24,19 +24,15 @@ from extender.planner.topology.parts import SlotGroup
 from muster.resources.topology import NOTHING
 
 ATTEMPTS = 64
-"""Maximum number of nodes to test for the first pod, if a gang's pods have affinity or spreading rules about each
-other."""
+"""Maximum number of nodes tested for the first pod of a gang with affinity or spreading among its pods."""
 FAILURES = 64
-"""Maximum number of node sets on which placing a gang may fail; resource totals usually predict where a gang fits.
-"""
+"""Maximum number of node sets on which a gang may fail; resource totals usually predict failures."""
 RETRACED = 16
-"""Maximum number of sibling parts that are placed again when a later part fails. If a part has more siblings, the
-placement of each sibling is final."""
+"""Maximum number of sibling parts placed again when a later part fails; more siblings stay where they are."""
 _Todo = tuple[SlotGroup, NodeSet]
 """A part of a gang without a placement yet, and the nodes on which the part may be placed."""
 FillSlots = Callable[[Mapping[str, Sequence[int]], NodeSet], bool]
-"""Type of a function that places all the given slots within a node set; if the function fails, its caller must roll
-back."""
+"""Function that places all given slots within a node set; after its failure, the caller must roll back."""
 
 
 def fill(

@@ -70,11 +70,9 @@ class TrackPlacements:
 
     def __init__(self) -> None:
         self._half_since: dict[str, float] = {}
-        """Maps an incomplete gang's UID to the time of its last eviction, or else to the time since which the gang is
-        incomplete, in seconds since the epoch."""
+        """Maps an incomplete gang's UID to the epoch seconds of its last eviction, else of its beginning."""
         self._refused_since: dict[str, float] = {}
-        """Maps a gang's UID to the time since which kube-scheduler has refused the gang's pods with device claims, in
-        seconds since the epoch."""
+        """Maps a gang's UID to the epoch seconds since which its pods with device claims are refused."""
         self._checks: dict[str, _Check] = {}
         """Maps a gang's key to its last check, if the check led to no decision."""
 

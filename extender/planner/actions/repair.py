@@ -51,8 +51,7 @@ SETTLE_MOST_S = 10.0
 MOST_GANGS = 16
 """Maximum number of gangs repaired in one cycle; further gangs follow in later cycles."""
 FEW_NODES = 2
-"""Number of faulty nodes up to which repairs are never stopped; kube-controller-manager has the same rule for small
-zones."""
+"""Number of faulty nodes up to which repairs never stop, as in kube-controller-manager's small zones."""
 _BACK = "mpi"
 """The framework whose programs may replace a lost process themselves, with ULFM (User Level Failure Mitigation)."""
 
@@ -64,8 +63,7 @@ class Repair:
 
     def __init__(self) -> None:
         self._since: dict[str, float] = {}
-        """Maps a faulty node that has gang members to the time when its fault was first seen, in seconds since the
-        epoch."""
+        """Maps a faulty node with gang members to the epoch seconds when its fault was first seen."""
         self._checks: dict[str, tuple[GangView, int]] = {}
         """Maps the key of a gang without faults to the gang and the nodes' generation at its last check."""
 

@@ -108,8 +108,7 @@ class Resolved:
     plugins: list[PluginUse] = field(default_factory=list)
     report: ConfigurationReport = field(default_factory=ConfigurationReport)
     votes: bool = True
-    """True if plugins vote on the admission of gangs. As in Volcano, plugins vote only if the file names the action
-    `enqueue`."""
+    """True if plugins vote on admission: only if the file names the action `enqueue`, as in Volcano."""
 
 
 def resolve(config: SchedulerConfig, registry: Registry) -> Resolved:

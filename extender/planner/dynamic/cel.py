@@ -23,11 +23,9 @@ from muster.api.kubernetes.devices import Device
 MOST_CHARS = 10 * 1024
 """Maximum length of an expression, as in the API."""
 MOST_AMPLIFIED_CHARS, MOST_AMPLIFIERS = 2048, 2
-"""Maximum length of an expression that contains loops, and maximum number of loops in an expression. Both limits are
-low, because loops cost more than linear time."""
+"""Limits of an expression's length if it has loops, and of its loops, whose cost is more than linear."""
 MOST_ANSWERS = 8192
-"""Maximum number of cached results of an expression. Only kube-scheduler evaluates an expression that distinguishes
-more devices."""
+"""Maximum cached results of an expression; one that distinguishes more is left to kube-scheduler."""
 _AMPLIFIERS = re2.compile(
     r"\b(all|exists|exists_one|existsOne|map|filter|transform\w*|sortBy|bind|replace|join|format|split)\s*\("
 )
@@ -39,8 +37,7 @@ _ACCESS = re2.compile(
 _PLAIN = re2.compile(r"\bdevice\s*\.\s*(?:driver|allowMultipleAllocations)\b")
 _DEVICE = re2.compile(r"\bdevice\b")
 Mention = tuple[str, str | None, str | None]
-"""A reference in an expression to the device's `attributes` or `capacity`, with a domain and a name (None: any).
-"""
+"""Reference to the device's `attributes` or `capacity`, with a domain and a name (None: any)."""
 
 
 class UnsupportedError(ValueError):

@@ -39,8 +39,7 @@ class ClaimNeeds:
     """Devices that must exist on the node, whether they are in use or not, as resources."""
     shared: tuple[SharedClaim, ...] = ()
     named: tuple[SharedClaim, ...] = ()
-    """All claims that the pod names and that other pods may use, too, with or without allocated devices. The devices of
-    named claims are charged to queues."""
+    """All claims that the pod names and others may use, with or without devices; charged to queues."""
     nodes: tuple[NodeSelector, ...] = ()
     """Node selectors of the devices that are already allocated to the pod's claims."""
     problems: tuple[Reason, ...] = ()

@@ -21,8 +21,7 @@ class Sharing(NamedTuple):
     used: tuple[int, ...]
     """Rows of all queues with pods that use the claim; the devices count towards these queues' limits."""
     allocated: tuple[int, ...]
-    """Rows of the queues in which at least one user of the claim is not evicted; the devices count towards their
-    shares."""
+    """Rows of queues with a user of the claim that is not evicted; the devices count in their shares."""
     fixed: tuple[int, ...]
     """Rows of queues in which a non-preemptable gang still uses the claim."""
 

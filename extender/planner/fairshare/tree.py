@@ -41,12 +41,9 @@ class QueueTree:
     """Quantities that each queue deserves; 0 if a queue deserves nothing."""
     guarantee: Amounts
     units: tuple[float, ...]
-    """Unit in which each resource is divided among queues. GPUs are divided as whole GPUs, although pods may use
-    fractions of a GPU.
-    """
+    """Unit in which a resource is divided among queues: whole GPUs, although pods may use fractions."""
     quoted: NDArray[np.bool_]
-    """True for each resource of which at least one queue deserves an amount, bool of shape (resources,). Quotas apply
-    only to resources of which a queue deserves an amount."""
+    """True where a queue deserves the resource, bool of shape (resources,); quotas do not apply elsewhere."""
     weight: Shares
     priority: tuple[int, ...]
     reclaimable: tuple[bool, ...]

@@ -18,13 +18,11 @@ from muster.api.muster.reason import Reason, quoted, reason_of
 from muster.resources.vector import Vector
 
 Codes = NDArray[np.int16]
-"""For each node, the code of the cause (see `Causes`) why the node cannot take the pod, of shape (nodes,). The code is
-0 for nodes that can take the pod."""
+"""Codes (see `Causes`) why each node cannot take the pod, of shape (nodes,); 0 for nodes that can."""
 MAX_CAUSES = 30_000
 """Maximum number of causes. Codes have only 16 bits, and a cause's text may contain the name of any claim or label."""
 ReservationMode = Literal["strict", "reserve", "besteffort"]
-"""How gangs after their queue's first waiting gang are treated: they wait, start if they do not delay the first gang,
-or start anywhere."""
+"""Gangs after the first waiting gang of a queue wait, start without delaying it, or start anywhere."""
 
 
 class Causes:
@@ -57,8 +55,7 @@ class EnqueueVote:
     reason: str = ""
     """The reason for the condition in the PodGroup's status, a CamelCase word."""
     message: Reason | str = ""
-    """Message for the gang's owner, as a Reason or as text. The message should rarely change, because each new message
-    is written to the PodGroup."""
+    """Reason or text for the gang's owner; rarely changes, because each new one is written to the PodGroup."""
 
 
 ADMITTED = EnqueueVote(admit=True)
@@ -79,8 +76,7 @@ class QueueRefusal:
     """The amount of the resource that is already in use, including the guarantees of other queues."""
     limit: int
     message: Reason | str
-    """Message for the gang's owner, as a Reason or as text; it names the queue, the resource, the amounts, and a
-    remedy."""
+    """Reason or text for the gang's owner, with the queue, the resource, the amounts, and a remedy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +86,7 @@ class ReclaimState:
     owed: bool
     """True if the gang's queue, including the gang, would use at most what it deserves."""
     above: frozenset[str]
-    """Queues that use more than their share or, if `owed` is true, more than they deserve.
-    """
+    """Queues that use more than their share or, if `owed` is true, more than they deserve."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +120,7 @@ class NodeSet:
     ranked: bool = False
     """True if nodes are filled in the order of the columns; False if scores determine the order."""
     along: Amounts | None = None
-    """A number for each node, int64 of shape (all nodes,): consecutive ranks are placed in ascending order of these
-    numbers. None means the order of node names."""
+    """Per node, int64 of shape (all nodes,): ranks follow it in ascending order; None: node names' order."""
     most: Amounts | None = None
     """Maximum number of the part's pods per node, int64 of shape (all nodes,); None for no maximum."""
     most_of: bytes = b""

@@ -173,13 +173,11 @@ class MakeRoom(Decision):
     reason: Reason
     """Reason for the eviction, which is shown to the owners of the victims; the victims may be in any namespace."""
     budgeted: frozenset[str] = frozenset()
-    """UIDs of victims that have a disruption budget. Victims with a disruption budget are evicted first, because the
-    API server may reject their eviction."""
+    """UIDs of victims with a disruption budget, evicted first: the API server may reject these evictions."""
     action: str = "continued"
     """The action that chose the victims; `continued` if an earlier cycle chose them."""
     saved: Mapping[str, Reason] = field(default_factory=dict)
-    """Maps the key of a victim's gang to the checkpoint that the gang has reported; gangs without a checkpoint are
-    omitted."""
+    """Maps a victim's gang to its reported checkpoint; gangs without a checkpoint are omitted."""
     outcomes: Mapping[str, str] = field(default_factory=dict)
     """Maps the key of a victim's gang that had an eviction notice to the gang's reaction: `answered` or `silent`."""
     unsaved_s: Mapping[str, float] = field(default_factory=dict)

@@ -133,8 +133,7 @@ class ClaimUsers:
         self._column = {key: column for key, column in columns if column is not None}
         """Maps a claim that has devices to the column of the node on which the devices are."""
         self._held = {key: column for key, column in self._column.items() if self._users[key]}
-        """Maps a claim that has devices and users to the column of its node; the devices become free when the users
-        end."""
+        """Maps a claim with devices and users to its node's column; free when the users end."""
 
     def count(self, entry: Operation | Eviction, sign: int) -> None:
         """Update the numbers of users by one step of a trial."""

@@ -30,8 +30,7 @@ class CycleInputs:
     arrived: Mapping[str, frozenset[Slot]] = field(default_factory=dict)
     """Maps a gang's UID to the slots of members that wait at the barrier for other members."""
     avoided: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    """Maps a gang and a node that recently rejected a member to the time until which the gang avoids the node. The
-    gang's Placement possibly does not list the node yet."""
+    """Maps a gang and a node that rejected a member to the end of avoidance, perhaps not in a Placement yet."""
     gone: frozenset[str] = frozenset()
     """Deleted nodes with members of gangs, as confirmed by the API server."""
     hyper_nodes: HyperNodeTree = field(default_factory=HyperNodeTree)

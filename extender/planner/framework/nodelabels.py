@@ -21,8 +21,7 @@ from muster.api.kubernetes.meta import LabelSelectorRequirement
 
 Columns = NDArray[np.intp]
 Domains = NDArray[np.intp]
-"""For each node, the number that represents its value of a label. The type is numpy's index type, which avoids
-conversions."""
+"""Each node's number for its value of a label, in numpy's index type, which avoids conversions."""
 MOST_CELLS = 2**23
 """Maximum number of cached label values (8 bytes each), one per node and key; the most recently used keys are kept."""
 _NAME: Final = ""
@@ -48,8 +47,7 @@ class _Values:
     values: dict[Hashable, int] = field(default_factory=dict)
     seen: int = -1
     integers: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    """Integers parsed from the label values; values that have appeared since the parsing are missing
-    (`_with_integers`)."""
+    """Integers parsed from the label values, without values that are newer (`_with_integers`)."""
     written: Mask = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
     """Mask of the label values that can be parsed as integers."""
 

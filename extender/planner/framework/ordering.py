@@ -98,8 +98,7 @@ class _Leaf:
         self._gangs = sorted(gangs, key=ordering.job)
         self._next = 0
         self._back: list[tuple[Key, GangView]] = []
-        """A heap of gangs that have received a slot and want more slots; gangs with equal keys keep their order of
-        arrival."""
+        """Heap of gangs that got a slot and want more; equal keys keep their order of arrival."""
         self._again = again
         self.head: GangView | None = None
         self._take_first()

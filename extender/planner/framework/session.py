@@ -54,8 +54,7 @@ class Session(FreeCapacity):
         self.enqueued: set[str] = set()
         """Keys of gangs that this cycle has admitted."""
         self.postponed: set[str] = set()
-        """Keys of waiting gangs that this cycle does not evaluate; the reasons reported in earlier cycles remain
-        valid."""
+        """Keys of waiting gangs not evaluated in this cycle; their earlier reasons remain valid."""
         self.evicted: set[str] = set()
         """Keys of gangs that this cycle evicts entirely; the cycle plans no nodes for these gangs."""
         self.avoided = avoided_nodes(inputs.snapshot.gangs, inputs.now, inputs.snapshot.remembered)

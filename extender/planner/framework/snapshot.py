@@ -41,8 +41,7 @@ class Snapshot:
     """The node pool that this cycle plans; nodes and gangs of other pools are not in the snapshot."""
     queues: dict[str, Queue]
     barred: dict[str, NamespaceObstacle | None]
-    """Maps a gang whose queue excludes its namespace to the reason; None if the namespace is being deleted. No nodes
-    are planned for barred gangs."""
+    """Maps a gang that gets no nodes, as its queue excludes its namespace, to the reason; None: it terminates."""
     quotas: dict[str, list[ResourceQuota]]
     """Maps a namespace to its ResourceQuotas; namespaces without ResourceQuotas are omitted."""
     disruption_budgets: list[PodDisruptionBudget]
@@ -70,15 +69,13 @@ class Snapshot:
     free: Amounts
     """Capacity of each node that no ledger entry takes, int64 of shape (resources, nodes)."""
     chargeable: Amounts
-    """For each node, the most that a queue is charged for one pod there: the largest allocatable amounts that the node
-    has offered."""
+    """The most that a queue is charged for one pod per node: the largest allocatable amounts offered so far."""
     axis: dict[str, int]
     """Maps a resource to its row in the arrays; resources that no node offers are omitted."""
     index: dict[str, int]
     """Maps the name of a node to its column."""
     placed: dict[str, int]
-    """Maps a gang to the number of its placed slots that have no bound pod yet; gangs without such slots are omitted.
-    """
+    """Maps a gang to its placed slots without a bound pod; gangs without such slots are omitted."""
     pod_counts: dict[Mark, Counts]
     """Number of pods with each mark per node, int32 of shape (nodes,); marks without pods are omitted."""
     volumes: Volumes
@@ -94,8 +91,7 @@ class Snapshot:
     claim_users: dict[str, int]
     """Maps a device claim that pods name to the number of pods that use the claim; claims without users are omitted."""
     claim_queues: dict[str, dict[str, int]]
-    """Maps a claim and a queue to the number of the queue's pods that use the claim. The devices of a claim count once
-    in each queue."""
+    """Maps a claim and a queue to its number of pods that use the claim; devices count once per queue."""
     claim_nodes: dict[str, str]
     """Maps a claim that has devices to the node on which the devices are."""
     left_claims: frozenset[str]

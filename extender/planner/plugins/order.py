@@ -19,8 +19,7 @@ from muster.api.names import TASK_PRIORITY
 
 _MODES = get_args(ReservationMode)
 _MOST_HEADS = 256
-"""Maximum of the argument `heads`. Each gang is compared with every reservation, so the number of reservations must be
-limited."""
+"""Maximum of the argument `heads`, because each gang is compared with every reservation."""
 
 
 class GangPlugin(PlainPlugin):
@@ -68,8 +67,7 @@ class SubGroupOrder(PlainPlugin):
     def on_session_open(self, session: Session) -> None:
         """Register the order of pod sets; slots that this cycle has placed count as members."""
         given: Counter[int] = Counter()
-        """Maps the id of a pod set to the number of its slots placed in this cycle. Names of pod sets are not unique
-        across gangs."""
+        """Maps a pod set's id (names are not unique) to the number of its slots placed in this cycle."""
 
         def count(operation: Operation, sign: int) -> None:
             for pod_set in operation.gang.pod_sets:

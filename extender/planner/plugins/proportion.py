@@ -117,8 +117,7 @@ class QueueShares:
         self.closing = plugin.closing
         self.closing.begin(session.snapshot)
         self._rules: ReclaimRules | None = None
-        """Reclaim rules for the last gang that was allowed to reclaim, with the allocations before any trial for that
-        gang."""
+        """Rules for the last gang that may reclaim, with the allocations before any trial for it."""
         self._fair: Shares | None = None
         self._standings: list[tuple[int, WeighedQueue] | None] = [None] * len(self.tree.names)
         self._keys: dict[tuple[int, Row], tuple[int, Key]] = {}

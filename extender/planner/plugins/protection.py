@@ -18,8 +18,7 @@ from muster.volcano.access import lineage
 _ARGUMENTS = ("defaultPreemptMinRuntime", "defaultReclaimMinRuntime", "reclaimResolveMethod")
 _METHODS = ("lca", "queue")
 SYSTEM_CRITICAL = 2_000_000_000
-"""Value of the priority class system-cluster-critical; only Kubernetes' own two priority classes have so high a
-value."""
+"""Value of system-cluster-critical; only Kubernetes' own two priority classes have so high a value."""
 
 
 class MinRuntime(PlainPlugin):

@@ -37,8 +37,7 @@ PROFILES: dict[str, Profile | str] = {
     "BalancedPlacement": "balanced",
     "Mixed": MIXED,
 }
-"""Maps a profile's name to the order in which inner domains are filled. The profile `mixed` is best-fit, or least-free
-for unconstrained pods."""
+"""Maps a profile to its order of inner domains; `mixed` is best-fit, or least-free for unconstrained pods."""
 MOST_LEVELS = 16
 MOST_TOPOLOGIES = 64
 SCORE_STEPS = 1000.0

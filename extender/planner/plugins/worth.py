@@ -20,8 +20,7 @@ from muster.api.names import VOLCANO_GPU_NUMBER
 from muster.resources.vector import CPU, GPU, WHOLE
 
 LARGE = 1e15
-"""A number larger than any loss of value of a node on which a pod fits; a larger loss means that the pod does not
-fit."""
+"""Larger than any loss of value of a node on which a pod fits; larger losses mean that it does not fit."""
 NONE = -1e18
 """Value that stands for a node on which the pod does not fit."""
 

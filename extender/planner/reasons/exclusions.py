@@ -6,8 +6,7 @@ from muster.api.muster.reason import Sentence
 EXCLUDED = "SetAside"
 """Reason for the condition of a gang that is excluded because it exceeds a limit or has caused an unexpected error."""
 SHOWN_CHARS = 300
-"""Maximum number of characters of an error message that are shown. The error message may quote the user's object at any
-length."""
+"""Maximum number of shown characters of an error message, which may quote the user's object at length."""
 
 excluded = Sentence("set-aside", "{why}")
 composite = (

@@ -106,8 +106,7 @@ class Shortage(Struct, frozen=True, rename="camel"):
     running: int = 0
     """Number of pods of the pod set that are bound to nodes."""
     also: tuple[tuple[str, int], ...] = ()
-    """Further resources that nodes lack, each with the number of these nodes; a cause names only the first lacking
-    resource."""
+    """Further resources that nodes lack, with the numbers of these nodes; a cause names only the first."""
     rest: tuple[tuple[str, int], ...] = ()
     """Pod sets that must start together with this pod set but were not tried, each with its number of pods. Pod sets of
     the same shape are listed in `alike`.

@@ -26,8 +26,7 @@ SETTLE_S = 2.0
 SENTENCE_EVERY_S = 5.0
 """Minimum time, in seconds, between two messages of one gang; the message may change with every node."""
 ASKS_PER_S = 100.0
-"""Number of pods per second that may begin or stop to request nodes. All pods of a gang should begin within a few
-seconds."""
+"""Pods per second that begin or stop to request nodes; a gang's pods should begin within seconds."""
 ASKS_AT_ONCE = 100.0
 SENTENCES_PER_S = 10.0
 SENTENCES_AT_ONCE = 10.0
@@ -154,8 +153,7 @@ class EvictionAnnotations:
 
     def __init__(self) -> None:
         self._settled: dict[str, tuple[GangView, Mapping[str, str]]] = {}
-        """Maps a gang's UID to its view and its queue's annotations at the time when all its pods were last up to
-        date."""
+        """Maps a gang's UID to its view and its queue's annotations when all its pods were up to date."""
         self._bucket = Bucket(ANNOTATIONS_PER_S, ANNOTATIONS_AT_ONCE)
 
     def decide(self, session: Session) -> None:

@@ -22,8 +22,7 @@ class Access:
         """The queues of all pools; a queue belongs to the pool of its topmost ancestor."""
         self._children: dict[str, set[str]] = {}
         self.left: set[str] = set()
-        """Namespaces that no longer give their pods a queue, but gave their pods a queue earlier in this run of the
-        extender."""
+        """Namespaces that gave their pods a queue earlier in this run of the extender, but no longer do."""
         self.ending: set[str] = set()
         """Namespaces that are being deleted, in which not even placements can be created."""
         self._labels: dict[str, Mapping[str, str]] = {}

@@ -10,8 +10,7 @@ from cachetools import FIFOCache
 from numpy.typing import NDArray
 
 MOST = 4096
-"""Maximum number of stored answers. Beyond this number, the oldest answer is dropped, and the bind verb checks that
-answer's pod again."""
+"""Maximum number of stored answers; pods of dropped oldest ones are checked again by the bind verb."""
 
 
 class Answers:

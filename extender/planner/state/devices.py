@@ -19,8 +19,7 @@ from muster.resources.gpus import GpuShare
 from muster.resources.vector import GPU, WHOLE
 
 Order = Callable[[Amounts], NDArray[np.float64] | float]
-"""Type of a function that maps the used thousandths of one node's GPUs to scores; GPUs with high scores are used
-first."""
+"""Maps the used thousandths of one node's GPUs to scores; GPUs with high scores are used first."""
 
 
 def _none() -> Amounts:
@@ -43,8 +42,7 @@ class Devices:
     unknown: Amounts = field(default_factory=_none)
     """Number of each node's GPUs that pods use without a record of which GPUs each pod shares."""
     counted: Amounts = field(default_factory=_none)
-    """Total of the pods' GPU fractions, in thousandths of a GPU, that the row for GPUs of the resource arrays
-    includes."""
+    """Thousandths of GPUs of the pods' fractions that the row for GPUs of the resource arrays has."""
     pods: Amounts = field(default_factory=_none)
 
     def grow(self, size: int) -> None:

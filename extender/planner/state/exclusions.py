@@ -18,8 +18,7 @@ class Exclusions:
         self.pods: dict[str, str] = {}
         """Maps the UID of a pod to the reason of its exclusion."""
         self.gangs: dict[str, str] = {}
-        """Maps a gang to the reason of its exclusion, for gangs that cannot be evaluated although all their pods
-        can."""
+        """Maps a gang to why it is excluded, for gangs that cannot be evaluated although all pods can."""
         self._gang_of: dict[str, str] = {}
         self._of_gang: dict[str, dict[str, str]] = {}
 

@@ -28,11 +28,9 @@ class GangPhase(Enum):
     ARRIVING = auto()
     """A placement is active; some members are bound to nodes, but still too few to start."""
     STRANDED = auto()
-    """Too few members are bound to nodes, and no placement is active: the gang is evicted unless the missing members
-    are placed soon."""
+    """Too few members are bound and no placement is active; evicted unless the missing ones are placed soon."""
     WHOLE = auto()
-    """The gang has its minimum, or had its minimum earlier in this run. Until the last member ends, new members are
-    placed when they arrive."""
+    """The gang has, or had in this run, its minimum; until its last member ends, new members are placed."""
     GROWING = auto()
     """The gang has or had its minimum, and a placement is active for later or restarted members."""
 

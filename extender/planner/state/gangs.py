@@ -43,11 +43,9 @@ class GangView:
     pods: list[PodRecord]
     placement: Placement | None
     arrival: int
-    """Position in the order in which gangs were first observed; it orders gangs that were created in the same
-    second."""
+    """Position in the order of first observation, for gangs created in the same second."""
     excluded: str = ""
-    """Reason why the gang cannot be evaluated, as a sentence for its owner; the view then contains only the
-    PodGroup."""
+    """Why the gang cannot be evaluated, for its owner; the view then contains only the PodGroup."""
     preempts: bool = True
     """False if the gang's PriorityClass has the preemptionPolicy Never, so that no pods are evicted for the gang."""
     restarts_whole: bool = False
@@ -55,12 +53,10 @@ class GangView:
     retry_spent: bool = False
     """True if a restart after an eviction uses up one of the limited restarts of the gang's Job."""
     compared: bool = field(default=True, init=False)
-    """False as long as the gang's demands on other pods are being compared (`state.comparisons`). The gang is not
-    placed in the meantime."""
+    """False while the gang's demands on others are compared (`state.comparisons`); it is not placed then."""
     phase: GangPhase = field(init=False)
     guarded: tuple[object, bool] | None = field(default=None, init=False, compare=False)
-    """The PodDisruptionBudgets at the last check, and True if a budget protects a pod of the gang (`state.guards`).
-    """
+    """PodDisruptionBudgets at the last check, and True if one protects a pod (`state.guards`)."""
 
     def __post_init__(self) -> None:
         alive, counts = any(pod_set.alive for pod_set in self.pod_sets), self.taken_by_set

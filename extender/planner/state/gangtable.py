@@ -123,8 +123,7 @@ class GangTable:
         """Keys of gangs that have changed since their last view was built."""
         self._templates = templates
         self._of_job: dict[tuple[str, str], str] = {}
-        """Maps the namespace and UID of a Job to the key of its gang. The namespace is needed because a PodGroup in
-        another namespace may also name the Job as its owner."""
+        """Maps a Job's namespace and UID to its gang; PodGroups elsewhere may also name it as owner."""
         self._arrivals: dict[str, int] = {}
         self._counter = count()
 

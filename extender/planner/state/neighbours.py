@@ -35,9 +35,7 @@ class Spread:
 
     topology_key: str
     query: Query | None
-    """Selects the pods that the constraint counts. None if the selector is missing or empty, so that no existing pods
-    count.
-    """
+    """Selects the pods that the constraint counts; None, counting none, if it is missing or empty."""
     max_skew: int
     min_domains: int
     honor_affinity: bool
@@ -60,8 +58,7 @@ class Neighbours:
     """All demands of one pod on other pods."""
 
     together: Query | None = None
-    """Selects the pods that match every affinity term. For each key in `together_keys`, a selected pod must be in the
-    same domain."""
+    """Selects the pods that match all affinity terms; one must be in the domain of each of `together_keys`."""
     together_keys: tuple[str, ...] = ()
     apart: tuple[AntiAffinityRule, ...] = ()
     spreads: tuple[Spread, ...] = ()

@@ -39,8 +39,7 @@ class NodeTable:
     def __init__(self, users: Callable[[], Iterable[tuple[str, PodClass]]]) -> None:
         self._users = users
         self.axis: dict[str, int] = {}
-        """Maps a resource to its row in the arrays. Like `index`, the mapping is copied before a change if a snapshot
-        shares it (see `share`)."""
+        """Maps a resource to its row; copied, like `index`, before a change if shared (see `share`)."""
         self.index: dict[str, int] = {}
         self.nodes: list[Node | None] = []
         self.allocatable: Amounts = np.zeros((ROWS, 0), dtype=np.int64)
@@ -62,13 +61,11 @@ class NodeTable:
         self._offers: dict[str, Vector] = {}
         """Maps a node to its allocatable resources, including devices."""
         self._most: dict[str, Vector] = {}
-        """Maps a node to its largest allocatable resources since it was added, for nodes that now offer less than
-        before."""
+        """Maps a node that offers less than before to its largest allocatable resources so far."""
         self._free_rows = list(range(ROWS - 1, -1, -1))
         self._free_columns: list[int] = []
         self._rows: WeakKeyDictionary[PodClass, Amounts] = WeakKeyDictionary()
-        """Maps a pod class to the resources of one pod of the class, along the current axis. Classes whose resources
-        depend on the node are left out."""
+        """Maps a pod class to a pod's resources along the axis, except where they depend on the node."""
         self._shared = False
         self._sorted: list[tuple[NaturalKey, int]] = []
         """Sort key (from the name) and column of each known node, sorted by this key."""

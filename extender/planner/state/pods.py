@@ -69,8 +69,7 @@ class PodRecord(Struct, eq=False, gc=False):
     slot: Slot | None
     """The pod's slot; None until the state assigns a slot to a pod that names no slot."""
     controller: str
-    """Kind and name of the pod's controller; empty without a controller. A later controller with the same name takes
-    over the slots of the earlier controller's pods."""
+    """Kind and name of the controller, or ""; a later one of this name takes over its pods' slots."""
     controller_uid: str
     terminating: bool
     gone_by: str
@@ -83,19 +82,15 @@ class PodRecord(Struct, eq=False, gc=False):
     epoch: int | None
     pin: str
     refused: bool
-    """True if kube-scheduler found no node for the pod (PodScheduled is False with reason Unschedulable, not written by
-    Muster)."""
+    """True if kube-scheduler, not Muster, wrote PodScheduled False with reason Unschedulable: it found no node."""
     asks: bool
-    """True if Muster wrote the reason Unschedulable into the gated pod's condition, so that autoscalers add nodes for
-    the pod."""
+    """True if Muster wrote the reason Unschedulable into the gated pod's condition, for autoscalers."""
     says: str
-    """The message that Muster wrote into the pod's condition PodScheduled, without its first word; empty without a
-    message."""
+    """Muster's message in the condition PodScheduled without its first word; empty without one."""
     evictable: str
     """Value of the annotation that allows or forbids autoscalers to evict the pod; empty without this annotation."""
     evictable_by_us: bool
-    """True if Muster wrote the annotation about eviction by autoscalers, because the pod's queue requests the
-    annotation."""
+    """True if Muster wrote the annotation about eviction by autoscalers, which the queue requests."""
     queue: str
     """The queue that the pod names; the queue of its gang takes precedence."""
     preemptable: bool
@@ -116,8 +111,7 @@ class PodRecord(Struct, eq=False, gc=False):
     task: str
     """The task of a pod that names a task but no index, so that the planner assigns its rank; empty for other pods."""
     creator: str
-    """The user that the pod's annotation names as its creator; empty for pods of other controllers, whose annotations
-    come from a template."""
+    """Creator in the annotation; empty for other controllers' pods, whose annotations are a template's."""
     about_gang: dict[str, str] | None
     """The pod's annotations about its gang; None for most pods, which have no such annotations."""
     failed: bool

@@ -29,8 +29,7 @@ from muster.volcano.tasks import EVICTIONS, max_retry
 from muster.workloads.table import PART_LABELS
 
 UNREADABLE = "unreadable"
-"""Key under which the error of a template that cannot be parsed is stored; the error is the reason to exclude the
-gang."""
+"""Key of the error of a template that cannot be parsed, which is the reason to exclude the gang."""
 
 
 @dataclass(slots=True)

@@ -39,8 +39,7 @@ from muster.api.volcano.batch import Job
 from muster.api.volcano.scheduling import PodGroup, Queue
 
 MAX_COMPARISONS = 4
-"""Maximum number of evaluations of a gang per refresh. Without this limit, a pod template that cannot be parsed could
-cause endless evaluations."""
+"""Maximum evaluations of a gang per refresh; a template that cannot be parsed could cause endless ones."""
 
 
 class Views(Tables):

@@ -52,8 +52,7 @@ class HyperNodes:
     node_counts: Mapping[str, int]
     """Maps a HyperNode to the number of its existing direct members; a member HyperNode counts as one."""
     missing: Mapping[str, tuple[str, ...]]
-    """Maps a HyperNode to members that it names but that do not exist; HyperNodes without missing members are left
-    out."""
+    """Maps a HyperNode to missing members that it names; HyperNodes without any are left out."""
 
 
 @dataclass(frozen=True, slots=True)

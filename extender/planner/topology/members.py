@@ -21,8 +21,7 @@ from muster.resources.labels import Requirements
 
 MOST_PATTERNS: Final = 256
 MOST_STEPS: Final = 50_000
-"""Maximum number of steps of all patterns in a set of patterns. With this number of steps, each of RE2's many states
-takes a few hundred KB."""
+"""Maximum steps of all patterns in a set; with so many, each of RE2's many states takes a few hundred KB."""
 _MEMORY_BYTES: Final = 64 << 20
 _CANARY: Final = "\x00canary"
 """A test name, added to every set of patterns, that no node has. If a set does not match the test name, it needs more

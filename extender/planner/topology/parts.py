@@ -30,11 +30,9 @@ class SlotGroup:
     children: tuple["SlotGroup", ...] = ()
     """Inner parts that together contain all slots to place; empty if the part has `slices` or has no inner parts."""
     slices: tuple[Slices, ...] = ()
-    """Layers of slices (consecutive ranks that belong together), outermost first. Only parts with one pod set and
-    without children have slices."""
+    """Layers of slices (consecutive ranks), outermost first; only in childless parts of one pod set."""
     places: Mapping[int, int] | None = None
-    """Maps a rank to its position in the part, from which slices are computed; None if each position equals its
-    rank."""
+    """Maps a rank to its position in the part, for slices; None if each position equals its rank."""
     all_slots: int = 0
     """Number of all pods in the part, including pods above the minimum."""
     least: int | None = None

@@ -70,8 +70,7 @@ class EvictableUnit:
     gang: GangView
     pods: tuple[PodRecord, ...]
     rest: bool
-    """True for the last unit of a gang, which is evicted only together with or after the gang's pods above the
-    minimum."""
+    """True for the last unit of a gang, evicted only with or after pods above the minimum."""
     columns: Amounts
     """Columns of the pods' nodes, int64; pods on unknown nodes are left out."""
     rows: Amounts

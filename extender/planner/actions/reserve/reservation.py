@@ -39,8 +39,7 @@ from muster.api.muster.reason import NOTHING, Reason, stored
 LATER_S = 10.0
 """Maximum change of a reservation's expected start for which the Placement is not written again."""
 SEARCH_INTERVAL_S = 5.0
-"""Minimum time between a failed search for a reservation and the next search for the same gang, if nodes have
-changed."""
+"""Seconds between a failed search for a reservation and the gang's next one, if nodes have changed."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
