@@ -37,6 +37,8 @@ class Definition:
     """
 
     resource: Resource[Any]
+    also: Sequence[str] = ()
+    """Other served versions, with the same schema; objects are stored in the resource's own version."""
     short_names: Sequence[str] = ()
     columns: Sequence[dict[str, Any]] = ()
     """Columns of `kubectl get`, in the CRD's format; columns with a priority above 0 are only shown with `-o wide`."""
@@ -101,15 +103,13 @@ def custom_resource(definition: Definition, schema: Schema) -> dict[str, Any]:
     }
     if definition.short_names:
         names["shortNames"] = list(definition.short_names)
-    version: dict[str, Any] = {
-        "name": resource.version,
+    served: dict[str, Any] = {
         "served": True,
-        "storage": True,
         "subresources": {"status": {}} if definition.status_subresource else {},
         "schema": {"openAPIV3Schema": schema},
     }
     if definition.columns:  # without columns, kubectl shows the age
-        version["additionalPrinterColumns"] = definition.columns
+        served["additionalPrinterColumns"] = definition.columns
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -118,7 +118,10 @@ def custom_resource(definition: Definition, schema: Schema) -> dict[str, Any]:
             "group": resource.group,
             "names": names,
             "scope": "Namespaced" if resource.namespaced else "Cluster",
-            "versions": [version],
+            "versions": [
+                {**served, "name": each, "storage": each == resource.version}
+                for each in (resource.version, *definition.also)
+            ],
         },
     }
 
@@ -170,9 +173,8 @@ def _heading(definition: Definition) -> str:
     resource = definition.resource
     scope = "namespaced" if resource.namespaced else "cluster-scoped"
     names = ", ".join(f"`{name}`" for name in (resource.plural, *definition.short_names))
-    return (
-        f"## {resource.kind}\n\n`{resource.api_version}`, {scope}; names in kubectl: {names}.\n\n{definition.about}\n"
-    )
+    versions = " and ".join(f"`{resource.group}/{each}`" for each in (*definition.also, resource.version))
+    return f"## {resource.kind}\n\n{versions}, {scope}; names in kubectl: {names}.\n\n{definition.about}\n"
 
 
 def _table(schema: Schema) -> str:

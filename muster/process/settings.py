@@ -17,7 +17,8 @@ from msgspec import Meta, inspect
 
 from muster.api.fields import FieldError
 
-API_VERSION: Final = "config.muster.dev/v1alpha1"
+API_VERSION: Final = "config.muster.dev/v1beta1"
+_READ: Final = (API_VERSION, "config.muster.dev/v1alpha1")  # the same fields; the chart still writes the older one
 Port = Annotated[int, Meta(ge=0, le=65535)]
 _WIDTH: Final = 116
 _COMMENT: Final = textwrap.TextWrapper(
@@ -57,11 +58,11 @@ def read(text: str, wanted: type[S]) -> S:
         raise SettingsError([f"it is not YAML: {' '.join(str(error).split())}"]) from error
     if not isinstance(document, dict):
         raise SettingsError([f"expected a mapping with apiVersion {API_VERSION} and kind {wanted.KIND}"])
-    head = {"apiVersion": API_VERSION, "kind": wanted.KIND}
+    head = {"apiVersion": _READ, "kind": (wanted.KIND,)}
     errors = [
-        f"{name}: should be {value}, and is {document.get(name)!r}"
-        for name, value in head.items()
-        if document.get(name) != value
+        f"{name}: should be {values[0]}, and is {document.get(name)!r}"
+        for name, values in head.items()
+        if document.get(name) not in values
     ]
     content = {name: value for name, value in document.items() if name not in head}
     errors += map(str, mistakes(content, wanted, ""))

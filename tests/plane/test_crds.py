@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -39,6 +40,7 @@ PLACEMENT: dict[str, Any] = {
     "spec": {"podGroupUID": "1", "epoch": 2, "podSets": [{"name": "worker",
         "runs": [{"node": "node-1", "count": 3}, {"node": "node-2"}]}]},
 }  # fmt: skip
+NEXT_PLACEMENTS = replace(PLACEMENTS, version="v1beta1")
 
 
 @pytest.fixture(scope="module")
@@ -235,3 +237,37 @@ def test_a_placement_has_each_pod_set_once(client: Client) -> None:
     placement["spec"]["podSets"] *= 2
     with pytest.raises(Invalid, match=r"spec\.podSets\[1\]: Duplicate value"):
         client.create(PLACEMENTS, placement)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [(PLACEMENTS, NEXT_PLACEMENTS), (NEXT_PLACEMENTS, PLACEMENTS)],
+    ids=["v1alpha1 first", "v1beta1 first"],
+)
+def test_both_versions_of_a_placement_are_one_object(
+    client: Client, first: Resource[Any], second: Resource[Any]
+) -> None:
+    """What is written in one version is read and changed in the other, and its epoch increases in both."""
+    name = client.create(first, {**PLACEMENT, "apiVersion": first.api_version}).metadata.name
+    one, other = (raw(client, each.path("default", name)) for each in (first, second))
+    assert (one.pop("apiVersion"), other.pop("apiVersion")) == (first.api_version, second.api_version)
+    for each in (one, other):
+        each["metadata"].pop("managedFields", None)
+    assert one == other
+    client.merge_patch(second, name, {"spec": {"epoch": 3}}, "default")
+    assert client.get(first, name, "default").spec.epoch == 3
+    for each in (first, second):
+        with pytest.raises(Invalid, match="the epoch must not decrease"):
+            client.merge_patch(each, name, {"spec": {"epoch": 2}}, "default")
+
+
+def test_kubectl_shows_the_newer_version_of_placements(client: Client, api_plane: Plane, wait_for: WaitFor) -> None:
+    """With its columns, and without a warning: Muster's own processes use the older one."""
+    name = client.create(PLACEMENTS, PLACEMENT).metadata.name
+    wait_for(lambda: api_plane.kubectl("get", "pl", name).returncode == 0, what="kubectl get pl")
+    shown = api_plane.kubectl("get", "pl", name, "--output=json")
+    assert json.loads(shown.stdout)["apiVersion"] == NEXT_PLACEMENTS.api_version
+    for version in (PLACEMENTS.version, NEXT_PLACEMENTS.version):
+        table = api_plane.kubectl("get", f"placements.{version}.muster.dev", name)
+        assert table.stdout.split()[:6] == ["NAME", "PHASE", "EPOCH", "BOUND", "PLANNED", "AGE"]
+        assert table.stderr == ""

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -92,6 +93,8 @@ def test_a_placement_tells_the_story_of_its_gang(client: Client, namespace: str,
     assert [run.count for run in workers.runs] == [2, 2]
     assert placement.metadata.controller.kind == "PodGroup"
     assert (placement.status.bound, placement.status.planned) == (4, 4)
+    newer = client.get(replace(PLACEMENTS, version="v1beta1"), placement.metadata.name, namespace)
+    assert (newer.spec, newer.status) == (placement.spec, placement.status)
     client.delete(JOBS, "story", namespace)
     wait_for(lambda: not client.list(PLACEMENTS, namespace), 30, "the placement to go with its PodGroup")
 

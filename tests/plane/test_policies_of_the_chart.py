@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -68,10 +69,12 @@ def owner(
     admin.delete(NAMESPACES, he.namespace)
 
 
-def test_nobody_else_decides_placements(owner: tuple[Client, str], wait_for: WaitFor) -> None:
+@pytest.mark.parametrize("version", ["v1alpha1", "v1beta1"])
+def test_nobody_else_decides_placements(owner: tuple[Client, str], wait_for: WaitFor, version: str) -> None:
     """Neither makes one, nor changes what one says; labels are anybody's who may write it."""
     client, namespace = owner
-    told = wait_for(lambda: refusal(lambda: client.create(PLACEMENTS, NOBODYS, namespace, dry_run=True)))
+    placements = replace(PLACEMENTS, version=version)
+    told = wait_for(lambda: refusal(lambda: client.create(placements, NOBODYS, namespace, dry_run=True)))
     assert "only Muster's extender decides placements" in told
 
 

@@ -1,4 +1,5 @@
-{{/* The settings of each process, which are the same for all its pods (docs/configuration.md). As YAML. */}}
+{{/* The settings of each process, which are the same for all its pods (docs/configuration.md). As YAML.
+     Their version is one that the previous version's processes read: old pods may restart during an upgrade. */}}
 
 {{/* The source of the webhook's client authority as a volume has it; empty without one. */}}
 {{- define "muster.clientCA" -}}

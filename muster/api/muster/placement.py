@@ -1,4 +1,4 @@
-"""muster.dev/v1alpha1: Placement, which contains the node of each member of a gang."""
+"""muster.dev/v1alpha1, also served as v1beta1: Placement, which contains the node of each member of a gang."""
 
 import re
 from collections.abc import Collection, Iterator, Mapping

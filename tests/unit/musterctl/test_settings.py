@@ -109,11 +109,21 @@ WRONG = {
 def test_mistakes_are_named(name: str) -> None:
     """By `muster config check`, all at once, with exit code 1."""
     text, messages = WRONG[name]
-    said = CliRunner().invoke(main, ["config", "check", "-"], input=f"apiVersion: config.muster.dev/v1alpha1\n{text}")
+    said = CliRunner().invoke(main, ["config", "check", "-"], input=f"apiVersion: config.muster.dev/v1beta1\n{text}")
     assert said.exit_code == 1
     for message in messages:
         assert f"error: {message}" in said.output
     assert len(said.output.splitlines()) == len(messages)
+
+
+@pytest.mark.parametrize(("version", "errors"), [("v1beta1", 0), ("v1alpha1", 0), ("v1", 1)])
+def test_files_of_both_versions_are_read(version: str, errors: int) -> None:
+    """The chart writes the older one, which the processes of the version before read."""
+    text = f"apiVersion: config.muster.dev/{version}\nkind: WebhookConfiguration\n"
+    said = CliRunner().invoke(main, ["config", "check", "-"], input=text)
+    assert said.exit_code == errors
+    wanted = "apiVersion: should be config.muster.dev/v1beta1, and is 'config.muster.dev/v1'"
+    assert (wanted in said.output) == bool(errors)
 
 
 def test_a_process_does_not_start_with_mistakes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

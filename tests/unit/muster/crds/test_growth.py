@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from muster.crds import growth
-from muster.crds.files import as_lines, facts_of
+from muster.crds.files import DEFINITIONS, Definition, as_lines, facts_of
 from musterctl.chart.files import CRDS, document
 from musterctl.generate import RELEASED, RELEASED_NAMES, ROOT, wire_names
 
@@ -162,6 +162,17 @@ def test_every_crd_was_released() -> None:
     released = {file.stem for file in (ROOT / RELEASED).glob("*.txt")}
     assert released.isdisjoint(NEWER)
     assert released | NEWER == {file.stem for file in CRDS.glob("*.yaml")}
+
+
+@pytest.mark.parametrize("definition", DEFINITIONS, ids=lambda each: each.resource.full_name)
+def test_the_last_release_serves_what_is_stored_and_used(definition: Definition) -> None:
+    """So that there is a way back: a version is stored, and used by Muster's processes, one release after it came."""
+    resource = definition.resource
+    if resource.full_name not in NEWER:
+        lines = (ROOT / RELEASED / f"{resource.full_name}.txt").read_text(encoding="utf-8").splitlines()
+        assert dict(_read(lines))[resource.version]["served"]
+    versions = document(CRDS / f"{resource.full_name}.yaml")["spec"]["versions"]
+    assert [each["name"] for each in versions if each["storage"]] == [resource.version]
 
 
 def test_names_of_the_last_release_still_exist() -> None:
