@@ -28,7 +28,7 @@ from musterctl import settings
 from musterctl.chart import generated
 from musterctl.chart.files import FILES, RUNTIMES, document
 from musterctl.chart.roles import RoleRule, named_tables
-from musterctl.commands.features import FEATURES, Feature
+from musterctl.commands.features import FEATURES, INTERNAL, Feature
 from musterctl.commands.trainfile import MAX_BYTES as SOURCE_BYTES
 from musterctl.plane.binaries import CONTROL_PLANE, OLDER, release_of
 from webhook.config import UNTOUCHED_NAMESPACES
@@ -153,6 +153,13 @@ def _feature(each: Feature) -> tuple[str, ...]:
     return each.name, each.maturity, each.since, each.off, f"[{each.page.partition('#')[0]}]({each.page})"
 
 
+def _names() -> Iterator[tuple[str, str]]:
+    """Yield a table row for each maturity, with the names of its features, and one for internal names."""
+    for maturity in ("stable", "beta", "alpha"):
+        yield maturity, _code(sorted(name for each in FEATURES if each.maturity == maturity for name in each.names))
+    yield "internal", _code(sorted(INTERNAL))
+
+
 def _settings(process: str) -> str:
     return _table(("field", "default", "meaning"), settings.rows(process))
 
@@ -223,6 +230,7 @@ FACTS: Final[dict[str, Callable[[], str]]] = {
     "kubernetes-older": lambda: _code(release_of(each) for each in OLDER.values()),
     "mpi-hostfile-annotation": lambda: _plain(mpi_objects.ANNOTATION_BYTES / 1024, "KiB"),
     "mpi-wait": lambda: _plain(mpi_settings.DEFAULT_WAIT_S, "s"),
+    "names": lambda: _table(("maturity", "names"), _names()),
     "patience": lambda: _plain(planner.ReservationRules().patience_s / _MINUTE_S, "minutes"),
     "placed-slots": lambda: f"{planner.PLACED_SLOTS:,}",
     "searches-of-a-queue": lambda: str(planner.SEARCHES_OF_A_QUEUE),

@@ -76,7 +76,8 @@ def released_files() -> dict[Path, str]:
 
 def wire_names() -> list[str]:
     """Return the names of labels, annotations, gates and resources of Muster, in order."""
-    values = {value for value in vars(names).values() if isinstance(value, str)}
+    groups = [(value,) if isinstance(value, str) else value for value in vars(names).values()]
+    values = {value for group in groups if isinstance(group, tuple | frozenset) for value in group}
     return sorted(value for value in values if value.startswith(f"{names.DOMAIN}/") and not value.endswith("/"))
 
 

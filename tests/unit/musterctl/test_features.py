@@ -12,7 +12,8 @@ from muster.api import names
 from musterctl import settings
 from musterctl.app import main
 from musterctl.chart.generated import leaves, schema
-from musterctl.commands.features import FEATURES, Feature
+from musterctl.commands.features import FEATURES, INTERNAL, Feature
+from musterctl.generate import wire_names
 
 ROOT = Path(__file__).parents[3]
 SWITCHES = {
@@ -33,6 +34,11 @@ def test_a_feature_is_switched_off_by_something_that_exists(feature: Feature) ->
     assert {*switches} <= SWITCHES
     assert (ROOT / "docs" / feature.page.partition("#")[0]).is_file()
     assert f"\n## {feature.since} " in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_each_name_has_one_maturity() -> None:
+    """It belongs to one feature, or only Muster writes it."""
+    assert sorted([*INTERNAL, *(name for each in FEATURES for name in each.names)]) == wire_names()
 
 
 def test_features_are_listed() -> None:
