@@ -97,6 +97,7 @@ def _serve(options: WebhookOptions, groups: Sequence[ResourceGroup], client: Cli
         threads=THREADS,
         name="muster-webhook",
         files=files,
+        drain_s=options.drain_seconds,
         on_worker_start=start,
         on_worker_stop=stop,
     )

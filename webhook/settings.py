@@ -66,6 +66,7 @@ class WebhookOptions:
 
     kubeconfig: str
     host: str
+    drain_seconds: int
     settings: WebhookSettings
 
 
@@ -73,4 +74,11 @@ def parse(argv: Sequence[str] | None = None) -> WebhookOptions:
     """Parse the arguments, by default the process's own; errors end the process with code 2."""
     parser = settings.parser_of("webhook", "Muster's admission webhook.")
     parser.add_argument("--host", default="127.0.0.1", help="address of both ports [default: %(default)s]")
+    parser.add_argument(
+        "--drain-seconds",
+        type=int,
+        default=0,
+        help="maximum time for which the process continues to serve after SIGTERM, until clients have closed their "
+        "connections; API servers close idle ones after 90 seconds [default: %(default)s]",
+    )
     return WebhookOptions(**settings.parse(parser, argv, WebhookSettings))

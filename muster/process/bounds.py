@@ -20,7 +20,7 @@ ANSWER_S = 10.0
 Over TLS, uvloop buffers the whole response, so the limit for idle connections applies to the client instead."""
 LINGER_S = 0.3
 """Time for which a stopping server keeps idle connections open, so that it still answers a request that is already on
-its way."""
+its way. A server that must lose no request drains first (`muster.process.draining`)."""
 AGE_S = 3600.0
 """Age at which a connection is closed after its next response, so that its client must present its certificate
 again."""
@@ -99,7 +99,7 @@ class BoundedConnection(HttpToolsProtocol):
         """Make this request the connection's last one if the connection is too old, or if the server is stopping."""
         self._in_header = False
         super().on_headers_complete()
-        if self._leaving or self.loop.time() > self.begun_at_s + AGE_S:
+        if self._leaving or self._draining or self.loop.time() > self.begun_at_s + AGE_S:
             self.cycle.keep_alive = False
 
     def on_message_complete(self) -> None:
@@ -120,6 +120,14 @@ class BoundedConnection(HttpToolsProtocol):
         """Stop the timer of a response, because the client has received enough of the response."""
         super().resume_writing()
         _stop(self._answer)
+
+    def announce_end(self) -> None:
+        """Ask the client to close the connection after the response in progress, if it has not been sent yet.
+
+        All responses of a draining server to later requests ask for this as well.
+        """
+        if not self._is_idle and not self.cycle.response_started:
+            self.cycle.keep_alive = False
 
     def shutdown(self) -> None:
         """Close the connection after its current response or, if no request is in progress, after a short time."""
@@ -143,6 +151,10 @@ class BoundedConnection(HttpToolsProtocol):
         """Close the connection at once, and count it in the metric with this reason."""
         DROPPED.labels(reason).inc()
         self.transport.abort()
+
+    @property
+    def _draining(self) -> bool:
+        return getattr(self.server_state, "draining", False)
 
     @property
     def _is_idle(self) -> bool:

@@ -7,6 +7,7 @@ Therefore `on_worker_start` starts threads, caches and the status port after the
 import asyncio
 import ctypes
 import logging
+import math
 import os
 import signal
 import sys
@@ -19,6 +20,7 @@ from typing import Any
 import flask
 from a2wsgi.wsgi import build_environ
 from gunicorn.app.base import BaseApplication
+from gunicorn.arbiter import Arbiter
 from gunicorn.glogging import Logger
 from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 from starlette.requests import ClientDisconnect, Request
@@ -30,6 +32,7 @@ from werkzeug.wrappers import Response
 from muster.api.base import prepare
 from muster.kube.loop import prefer_the_loop
 from muster.process import serve as servers
+from muster.process.draining import DrainingServer
 from muster.process.memory import freeze
 from muster.process.tls import Files, ServerTLS, send_end
 
@@ -84,13 +87,15 @@ def serve(
     threads: int,
     name: str,
     files: Files,
+    drain_s: float = 0.0,
     on_worker_start: Callable[[], None] = lambda: None,
     on_worker_stop: Callable[[], None] = lambda: None,
 ) -> None:
     """Serve over TLS until SIGTERM, then end the process with SystemExit (0 after an orderly stop).
 
     Raises FileError if the TLS `files` cannot be used. Changes of the files apply to new connections. `on_worker_start`
-    runs in the worker before the first request and must not block; if it raises, the process ends with an error.
+    runs in the worker before the first request and must not block; if it raises, the process ends with an error. After
+    SIGTERM, the worker serves for up to `drain_s` seconds more, until clients have closed their connections.
     `on_worker_stop` runs in a thread of the worker after its last request.
     """
     servers.allow_descriptors()
@@ -102,9 +107,9 @@ def serve(
         "backlog": servers.BACKLOG,
         "certfile": str(files.cert),  # for gunicorn's own messages; the worker uses `tls`
         "keyfile": str(files.key),
-        "worker_class": type("Worker", (UvicornWorker,), {"CONFIG_KWARGS": servers.settings(tls) | {"lifespan": "on"}}),
+        "worker_class": _worker(servers.settings(tls) | {"lifespan": "on"}, drain_s),
         "workers": 1,
-        "graceful_timeout": servers.GRACE_S + _STOP_S,
+        "graceful_timeout": math.ceil(drain_s) + servers.GRACE_S + _STOP_S,
         # The liveness probe decides about a worker that seems to hang; gunicorn would kill the worker, which loses its
         # caches.
         "timeout": 0,
@@ -116,6 +121,23 @@ def serve(
     if os.access(_MEMORY, os.W_OK):  # gunicorn creates a private file for its heartbeat here
         settings["worker_tmp_dir"] = _MEMORY
     _Application(lambda: _in_worker(app, threads, on_worker_start, on_worker_stop), settings).run()
+
+
+def _worker(settings: dict[str, Any], drain_s: float) -> type[UvicornWorker]:
+    """Return the class of the worker: uvicorn's, with a server that drains after SIGTERM."""
+
+    class Worker(UvicornWorker):  # type: ignore[misc] # it ships no types
+        CONFIG_KWARGS = settings
+
+        async def _serve(self) -> None:
+            self.config.app = self.wsgi
+            server = DrainingServer(self.config, drain_s)
+            self._install_sigquit_handler()
+            await server.serve(sockets=self.sockets)
+            if not server.started:
+                sys.exit(Arbiter.WORKER_BOOT_ERROR)
+
+    return Worker
 
 
 def _in_worker(app: flask.Flask, threads: int, on_start: Callable[[], None], on_stop: Callable[[], None]) -> Router:

@@ -157,7 +157,7 @@ env:
 {{- end }}
 {{- end }}
 
-{{/* Probes of a status port: (list "status" readiness) */}}
+{{/* Probes of a status port, by the port's name. What hangs does not end by itself, and is not waited for as long as a pod's end. */}}
 {{- define "muster.probes" -}}
 livenessProbe:
   httpGet:
@@ -166,6 +166,7 @@ livenessProbe:
   periodSeconds: 10
   timeoutSeconds: 5
   failureThreshold: 6
+  terminationGracePeriodSeconds: 30
 readinessProbe:
   httpGet:
     path: /readyz
@@ -179,6 +180,7 @@ startupProbe:
   periodSeconds: 2
   timeoutSeconds: 5
   failureThreshold: 60
+  terminationGracePeriodSeconds: 30
 {{- end }}
 
 {{/* A PodDisruptionBudget: (list $ "webhook" $values) */}}

@@ -26,7 +26,8 @@ IMAGE: Final = ((
 ) if not images.RELEASE else ())  # fmt: skip
 """Values of the image; the chart of a release has its own."""
 _READY_S: Final = 120.0
-_GONE_S: Final = 60.0
+_GONE_S: Final = 150.0
+"""A replica of the webhook ends once API servers have closed their connections, within 95 s."""
 _ROTATED_S: Final = 240.0
 """Half a minute until all API servers trust the new authority, and up to two until kubelets bring new files."""
 Pod = dict[str, Any]
@@ -87,6 +88,7 @@ class Release:
     def remove(self) -> None:
         """Removes the release, if there is one, and its namespace with all that is left in it."""
         self.helm("uninstall", NAME, "--ignore-not-found")
+        self._cluster.plane.kubectl("delete", "pods", "--all", f"--namespace={SYSTEM_NAMESPACE}", "--grace-period=1")
         self._cluster.plane.kubectl("delete", "namespace", SYSTEM_NAMESPACE, "--ignore-not-found")
 
     def test(self) -> str:

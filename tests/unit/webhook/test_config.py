@@ -249,11 +249,13 @@ def test_ports(port: int, *, fits: bool) -> None:
 
 def test_every_default() -> None:
     """Nothing has to be given."""
-    assert settings.parse([]) == WebhookOptions(kubeconfig="", host="127.0.0.1", settings=WebhookSettings())
+    assert settings.parse([]) == WebhookOptions(
+        kubeconfig="", host="127.0.0.1", drain_seconds=0, settings=WebhookSettings()
+    )
 
 
 def test_every_flag() -> None:
     """Each flag sets the field of its name."""
-    assert settings.parse(["--kubeconfig=k", "--host=::"]) == WebhookOptions(
-        kubeconfig="k", host="::", settings=WebhookSettings()
+    assert settings.parse(["--kubeconfig=k", "--host=::", "--drain-seconds=95"]) == WebhookOptions(
+        kubeconfig="k", host="::", drain_seconds=95, settings=WebhookSettings()
     )

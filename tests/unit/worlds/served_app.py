@@ -22,12 +22,12 @@ PROGRAM = """
 import json, os, sys, threading, time
 from pathlib import Path
 import flask, prometheus_client
-from muster.process import bounds, logs, prefork, serve
+from muster.process import bounds, draining, logs, prefork, serve
 from muster.process.tls import Files
 
 logs.configure("test")
 for name, value in json.loads(sys.argv[4]).items():
-    [module] = [each for each in (bounds, serve, prefork) if hasattr(each, name)]
+    [module] = [each for each in (bounds, draining, serve, prefork) if hasattr(each, name)]
     setattr(module, name, value)
 app = flask.Flask("test")
 app.config["MAX_CONTENT_LENGTH"] = 16 * 1024 * 1024
@@ -63,7 +63,7 @@ def start():
     state["thread"].start()
 
 prefork.serve(app, host="127.0.0.1", port=int(sys.argv[1]), threads=2, name="test",
-              files=Files(Path(sys.argv[2]), Path(sys.argv[3])), on_worker_start=start,
+              files=Files(Path(sys.argv[2]), Path(sys.argv[3])), drain_s=float(sys.argv[5]), on_worker_start=start,
               on_worker_stop=lambda: print("stopped", flush=True))
 """
 
@@ -87,15 +87,16 @@ def alive(pid: int) -> bool:
 class Served:
     """A served app, its certificate files and a client that trusts its authority."""
 
-    def __init__(self, folder: Path, bounds: Mapping[str, float] | None = None) -> None:
+    def __init__(self, folder: Path, bounds: Mapping[str, float] | None = None, drain_s: float = 0.0) -> None:
         self.authority = Authority.create("test")
         self.cert, self.key = folder / "tls.crt", folder / "tls.key"
         self.rotate("first")
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
+        arguments = [str(self.port), str(self.cert), str(self.key), json.dumps(bounds or {}), str(drain_s)]
         self.process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, str(self.port), str(self.cert), str(self.key), json.dumps(bounds or {})],
+            [sys.executable, "-c", PROGRAM, *arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
