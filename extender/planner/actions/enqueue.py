@@ -68,6 +68,7 @@ class Enqueue:
             closed = reasons.queues.closed(queue=gang.queue, state=queue.status.state)
             words = reasons.queues.ROOT if gang.queue == ROOT_QUEUE else closed
             return decisions.Unschedulable(gang, reasons.queues.NOT_OPEN, words)
+        shape_of(session, session.ask(gang))  # a LimitError excludes the gang here, before the actions that evict
         vote = session.hooks.job_enqueueable.call(gang)
         overdue = vote is not None and vote.admit  # admitted by plugin sla: autoscalers must also see its pods
         if not overdue and (lacks := self._lacks(session, gang)):

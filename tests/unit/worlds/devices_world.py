@@ -54,8 +54,8 @@ def claim_use(claim: str) -> dict[str, Any]:
 class Devices(World):
     """Nodes with devices of one driver, in a pool each."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, *, checked: bool = True) -> None:
+        super().__init__(checked=checked)
         self.plugins.append(DynamicResources({}))
 
     def device_class(self, name: str = "gpu", *cel: str, extended: str | None = None, **meta: Any) -> Self:

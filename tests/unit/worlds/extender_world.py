@@ -29,7 +29,15 @@ from extender.planner.state.gangs import GangView
 from extender.planner.timing import Timing
 from muster.api import names
 from muster.api.kubernetes.autoscaling import ProvisioningRequest, ProvisioningRequestSpec, ProvisioningRequestStatus
-from muster.api.kubernetes.core import Node, NodeCondition, NodeSpec, NodeStatus, Pod, PodStatus
+from muster.api.kubernetes.core import (
+    Node,
+    NodeCondition,
+    NodeSpec,
+    NodeStatus,
+    Pod,
+    PodResourceClaimStatus,
+    PodStatus,
+)
 from muster.api.kubernetes.meta import Object, ObjectMeta, ReportedCondition, format_time
 from muster.api.muster.gang import Slot, pinned_affinity
 from muster.api.muster.placement import Placement
@@ -203,16 +211,20 @@ class World:
         self, gang: str, task: str, index: int, requests: Mapping[str, Any], *, node: str = "", phase: str = "Pending",
         gated: bool = False, pin: str = "", epoch: int | None = None, refused: bool = False,
         other_gates: tuple[str, ...] = (), since: float | None = None, bound: float | None = None,
-        priority_class: str = "", **more: Any,
+        priority_class: str = "", own: Mapping[str, Any] | None = None, notes: Mapping[str, str] | None = None,
+        claims: Sequence[PodResourceClaimStatus] = (), told: Sequence[ReportedCondition] = (), **more: Any,
     ) -> Pod:  # fmt: skip
-        """A pod of a gang; the same arguments again give a newer version of the same pod."""
+        """A pod of a gang; the same arguments again give a newer version of the same pod.
+
+        `own` are further fields of its spec, `notes` further annotations.
+        """
         owner = gang.partition("/")[2]
-        annotations = {"scheduling.k8s.io/group-name": owner, "volcano.sh/task-spec": task}
+        annotations = {"scheduling.k8s.io/group-name": owner, "volcano.sh/task-spec": task, **(notes or {})}
         annotations["volcano.sh/task-index"] = str(index)
-        spec = self.pod_spec(requests, schedulerName="muster")
+        spec = self.pod_spec(requests, schedulerName="muster", **(own or {}))
         if pin:
             annotations |= {"muster.dev/node": pin, "muster.dev/epoch": str(epoch)}
-            spec["affinity"] = pinned_affinity(None, pin)
+            spec["affinity"] = pinned_affinity(spec.get("affinity"), pin)
         gates = (*["muster.dev/gang"] * gated, *other_gates)
         if gates:
             spec["schedulingGates"] = [{"name": gate} for gate in gates]
@@ -220,7 +232,9 @@ class World:
             spec["nodeName"] = node
         if gang in self.state.groups:
             spec["priorityClassName"] = priority_class or self.state.groups[gang].spec.priority_class_name
-        conditions = [ReportedCondition(type="PodScheduled", status="False", reason="Unschedulable")] if refused else []
+        conditions = (
+            [ReportedCondition(type="PodScheduled", status="False", reason="Unschedulable")] if refused else [*told]
+        )
         if bound is not None:
             at = format_time(bound)
             conditions.append(ReportedCondition(type="PodScheduled", status="True", last_transition_time=at))
@@ -228,7 +242,9 @@ class World:
         metadata = msgspec.to_builtins(self.meta(name, uid=f"uid-{name}", annotations=annotations))
         pod = msgspec.convert({"metadata": metadata, "spec": spec}, Pod)
         started = None if since is None else format_time(since)
-        pod.status = PodStatus(phase=phase, conditions=conditions, start_time=started)
+        pod.status = PodStatus(
+            phase=phase, conditions=conditions, start_time=started, resource_claim_statuses=list(claims)
+        )
         for key, value in more.items():
             setattr(pod.metadata, key, value)
         self.state.on_pod(None, pod)

@@ -4,223 +4,26 @@
 is decided is done. A change that is meant is written by `make decisions`; its difference shows what becomes of gangs.
 """
 
-from collections.abc import Iterator
-from itertools import count
 from pathlib import Path
-from random import Random
-from typing import Any
-from zlib import crc32
 
-import numpy as np
 import pytest
-from extender_world import of
-from victims_world import Cluster
-
-from extender.planner.cycle import parts_of
-from extender.planner.framework import config, decisions
-from extender.planner.framework.session import Session
-from extender.record.decisiontexts import decision_lines
-from muster.api import names
-from muster.api.muster.placement import slots_of
-from muster.api.volcano.scheduling import Guarantee, NetworkTopology
+from life_world import Life
+from wide_life_world import WideLife
 
 KEPT = Path(__file__).with_name("kept_decisions.txt")
-LIVES, CYCLES = 30, 20
-GPU = "nvidia.com/gpu"
-TIERS = (
-    "",
-    "proportion priority gang elastic predicates minruntime binpack topology",
-    "drf priority gang overcommit predicates nodeorder fragmentation",
-    "proportion gang priority sla predicates gpupack taskorder subgrouporder topology reservations",
-    "gang proportion resourcequota conformance predicates gpuspread resourcetype nodeplacement nodeavailability",
-)
-WISHES = (
-    {names.SPARES: "1"}, {names.EVICT_NOTICE: "30s"}, {names.TOPOLOGY_REQUIRED: "rack"},
-    {names.TOPOLOGY_PREFERRED: "block"},
-)  # fmt: skip
-ACTIONS = "repair, enqueue, allocate, consolidate, reclaim, preempt, backfill, stalegangeviction"
+PLAIN, LIVES = 20, 60
 
 
-class Life(Cluster):
-    """A cluster in which things happen by chance, and all decisions are carried out."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(0, checked=False)
-        self.chance = Random(number)  # noqa: S311 - the same lives each time
-        tiers = TIERS[number % len(TIERS)]
-        plugins = "".join(f"\n  - name: {name}" for name in tiers.split())
-        text = f'actions: "{ACTIONS}"\ntiers:\n- plugins:{plugins}' if tiers else ""
-        self.parts, self.plugins = parts_of(config.parse(text))
-        self.size = self.chance.randint(4, 9)
-        for index in range(self.size):
-            self.stands_up(index)
-        self.number = count()
-        self.reasons: dict[str, str] = {}
-        self.made: dict[str, dict[str, Any]] = {}
-        self.pods: dict[tuple[str, str, int], dict[str, Any]] = {}
-        self.queues = self.tree()
-
-    def tree(self) -> list[str]:
-        """Two departments; their teams have shares, limits and guarantees of some kind."""
-        for name in ("a", "b"):
-            self.queue(name, parent="root", weight=self.chance.randint(1, 3), **self.share(16, 32))
-        for name in ("a1", "a2", "b1"):
-            self.queue(name, parent=name[0], weight=self.chance.randint(1, 2), **self.share(8, 24))
-        return ["a1", "a1", "a2", "b1"]
-
-    def share(self, least: int, most: int) -> dict[str, Any]:
-        """One of the ways in which a queue has a share."""
-        amount = {GPU: self.chance.randrange(least, most + 1, 4)}
-        one = self.chance.choice(["", "", "deserved", "deserved", "capability", "guarantee"])
-        return {one: Guarantee(resource=amount) if one == "guarantee" else amount} if one else {}
-
-    def stands_up(self, index: int, **more: Any) -> None:
-        """A node, or its newer state; two share a rack, four a block."""
-        labels = {"rack": f"r{index // 2}", "block": f"b{index // 4}", "kubernetes.io/hostname": f"node-{index}"}
-        self.node(f"node-{index}", gpus=8 if index % 5 else 4, cpu=64, labels=labels, **more)
-
-    def comes(self) -> None:
-        """A gang: large or small, rigid or elastic, and with wishes."""
-        chance, name = self.chance, f"g{next(self.number)}"
-        sizes = {task: chance.randint(1, 4) for task in (["worker"] if chance.random() < 0.7 else ["lead", "worker"])}
-        needs = {task: {GPU: chance.choice([1, 2, 4, 8, 8]), "cpu": chance.choice([1, 8])} for task in sizes}
-        elastic = chance.random() < 0.3
-        least = {task: max(1, size - 1) if elastic else size for task, size in sizes.items()}
-        key = self.gang(
-            name,
-            {task: (size, needs[task]) for task, size in sizes.items()},
-            min_member=sum(least.values()),
-            min_task_member=least,
-            phase="Pending",
-            queue=chance.choice(self.queues),
-            priority_class=chance.choice(["low", "low", "high", "meek"]),
-            runtime=chance.choice(["", "2m", "1h"]),
-        )
-        group = self.state.groups[key]
-        said = chance.choice([{}, {}, *WISHES])
-        network = NetworkTopology(mode="soft", highest_tier_allowed=1) if chance.random() < 0.1 else None
-        self.change(group, annotations=group.metadata.annotations | said, spec={"network_topology": network})
-        self.made[key] = needs
-        for task, size in sizes.items():
-            for rank in range(size):
-                self.renew(key, task, rank)
-
-    def renew(self, key: str, task: str, rank: int) -> None:
-        """The owner makes a pod, perhaps in place of one that has gone."""
-        known = self.pods.get((key, task, rank))
-        uid = f"{key}-{task}-{rank}-{int(known['uid'].rpartition('-')[2]) + 1 if known else 0}"
-        if known:
-            self.state.on_pod(self.state.pod_objects[known["uid"]], None)
-        self.pods[key, task, rank] = {"uid": uid, "name": uid.partition("/")[2]}
-        self.pod(key, task, rank, self.made[key][task], gated=True, **self.pods[key, task, rank])
-
-    def ends(self, key: str) -> None:  # type: ignore[override]
-        """All of a gang goes."""
-        for slot in [slot for slot in self.pods if slot[0] == key]:
-            self.state.on_pod(self.state.pod_objects[self.pods.pop(slot)["uid"]], None)
-        self.state.on_pod_group(self.state.groups[key], None)
-        if key in self.state.placements:
-            self.state.on_placement(self.state.placements[key], None)
-        del self.made[key]
-
-    def dies(self, index: int) -> None:
-        """A node goes with its pods, or comes back."""
-        column = self.state.nodes.index.get(f"node-{index}")
-        if column is None:
-            self.stands_up(index)
-            return
-        self.state.on_node(self.state.nodes.nodes[column], None)
-        for slot, pod in [*self.pods.items()]:
-            if self.state.pods[pod["uid"]].node == f"node-{index}":
-                self.renew(*slot)
-
-    def happens(self) -> None:
-        """Something, and time passes."""
-        for _ in range(self.chance.choice([1, 1, 2, 3]) if len(self.made) < 14 else 0):
-            self.comes()
-        if self.made and self.chance.random() < 0.35:
-            self.ends(self.chance.choice([*self.made]))
-        index = self.chance.randrange(self.size)
-        if self.chance.random() < 0.12:
-            self.dies(index)
-        elif self.chance.random() < 0.12 and f"node-{index}" in self.state.nodes.index:
-            wrong = self.chance.choice(({}, {}, {"Ready": "Unknown"}, {"SysLogsXIDError": "True"}))
-            self.stands_up(index, conditions=wrong, since=self.now, unschedulable=self.chance.random() < 0.2)
-        self.now += self.chance.choice([1, 1, 10, 70, 700])
-
-    def lives(self) -> Iterator[str]:
-        """The decisions of each cycle."""
-        for cycle in range(CYCLES):
-            self.happens()
-            session = self.session(*self.parts)
-            yield from (f"{cycle} {words}" for words in [*said(session), *self.waits(session), scores(session)])
-            self.carries_out(session)
-
-    def waits(self, session: Session) -> Iterator[str]:
-        """Gangs that begin to wait, or for another kind of reason."""
-        known, self.reasons = (
-            self.reasons,
-            {each.gang.key: each.reason for each in of(session, decisions.Unschedulable)},
-        )
-        new = sorted(self.reasons.items() - known.items())
-        if new:
-            yield "wait " + " ".join(f"{key.removeprefix('ns/')}:{reason}" for key, reason in new)
-
-    def carries_out(self, session: Session) -> None:
-        """All that was decided is done at once, and members are bound where their gang is placed."""
-        self.close(session)
-        for enqueue in of(session, decisions.AdmitGang):
-            self.change(self.state.groups[enqueue.gang.key], status={"phase": "Inqueue"})
-        for place in of(session, decisions.Place):
-            self.place(place)
-        self.keep_spares(session)
-        self.write_reservations(session)
-        self.avoid(session)
-        self.room_is_there(session)
-        gone = {each.pod.uid for each in of(session, decisions.Evict)}
-        gone |= {pod.uid for room in of(session, decisions.MakeRoom) for _, pod in room.victims}
-        gone |= {pod.uid for repair in of(session, decisions.EvictForFaults) for pod in repair.pods}
-        for slot, pod in [*self.pods.items()]:
-            if pod["uid"] in gone:
-                self.renew(*slot)
-        self.binds()
-
-    def binds(self) -> None:
-        """Pods run on the nodes of their placements, unless others have to go first."""
-        for key, placement in [*self.state.placements.items()]:
-            if key not in self.made or placement.spec.victims or placement.status.phase != "Planned":
-                continue
-            for slot, node in slots_of(placement):
-                pod = self.pods.get((key, slot.pod_set, slot.rank))
-                if pod and not self.state.pods[pod["uid"]].node and node in self.state.nodes.index:
-                    more = {"epoch": placement.spec.epoch, "since": self.now, "bound": self.now, **pod}
-                    needs = self.made[key][slot.pod_set]
-                    self.pod(key, slot.pod_set, slot.rank, needs, node=node, pin=node, phase="Running", **more)
-            self.change(self.state.groups[key], status={"phase": "Running"})
-
-
-def scores(session: Session) -> str:
-    """A hash of how good each node is for the pods of each gang."""
-    classes = [pod_set.cls for gang in session.snapshot.gangs for pod_set in gang.pod_sets if pod_set.cls]
-    found = [np.round(np.atleast_1d(session.scores(cls)), 3) + 0.0 for cls in classes]
-    return f"scores {crc32(b''.join(each.tobytes() for each in found)):08x}"
-
-
-def said(session: Session) -> Iterator[str]:
-    """The decisions of a cycle."""
-    yield from (" ".join(words).replace("ns/", "") for words in decision_lines(session))
-    for keep in of(session, decisions.KeepSpares):
-        yield f"spares {keep.gang.key} {' '.join(f'{each.node}*{each.count}' for each in keep.spares)}"
-    for notice in of(session, decisions.SendNotice):
-        yield f"notice {notice.gang.key} {notice.pod.name} {notice.evict_at}"
+def life(number: int) -> str:
+    """The decisions of a life."""
+    return "\n".join((Life(number) if number < PLAIN else WideLife(number)).lives())
 
 
 @pytest.mark.parametrize("number", range(LIVES))
 def test_decisions_are_those_that_were_kept(number: int) -> None:
     """In the life of one cluster."""
-    kept = KEPT.read_text().split("# ")[1 + number].split("\n", 1)[1].rstrip()
-    assert "\n".join(Life(number).lives()) == kept
+    assert life(number) == KEPT.read_text().split("# ")[1 + number].split("\n", 1)[1].rstrip()
 
 
 if __name__ == "__main__":
-    KEPT.write_text("".join(f"# {number}\n" + "\n".join(Life(number).lives()) + "\n\n" for number in range(LIVES)))
+    KEPT.write_text("".join(f"# {number}\n{life(number)}\n\n" for number in range(LIVES)))
