@@ -93,15 +93,11 @@ class Allocate:
         gangs = [gang for gang in session.snapshot.gangs if session.attempt(gang, wants_nodes)]
         found = self._begin(session, gangs)
         place = partial(self._try, found=found)
-        for gang in session.in_order(gangs):
-            if gang.key in session.failures:
-                continue
-            if last := self._rotation.last(gang, self._failures):
-                session.postponed.add(gang.key)
-                found.reservations.stays(gang)
-                session.decide(last)
-            else:
+        for gang in session.in_order(self._rotation.awake(session, gangs, self._failures)):
+            self._keep(session, self._rotation.ahead_of(gang), found)
+            if gang.key not in session.failures:
                 session.attempt(gang, place)
+        self._keep(session, self._rotation.left(), found)
         grown = grow(session, found.tried, found.limit, found.reservations)
         for search in found.tried:
             gang = search.ask.gang
@@ -123,6 +119,12 @@ class Allocate:
         found = _Found(limit, HeadReservations(session, gangs, self._searched), self._limited)
         self._limited = {}
         return found
+
+    def _keep(self, session: Session, resting: list[decisions.Unschedulable], found: _Found) -> None:
+        """Repeat the last cycle's decisions about gangs that rest in this cycle."""
+        session.postponed.update(why.gang.key for why in resting)
+        found.reservations.stay([why.gang for why in resting])
+        session.decisions += resting
 
     def _try(self, session: Session, gang: GangView, *, found: _Found) -> None:
         """Try to place one gang.
@@ -192,7 +194,7 @@ class Allocate:
         if later is None:
             return False
         if later.reason in {NO_ROOM, LATER}:
-            found.reservations.stays(gang)
+            found.reservations.stay([gang])
         session.decide(later)
         return True
 

@@ -8,8 +8,9 @@ placement is written before any eviction, so that another planner could continue
 
 from collections import Counter
 from collections.abc import Hashable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -40,10 +41,29 @@ ATTEMPTS = 8
 """Maximum searches for victims per cycle, for one queue and in total; one may take tens of milliseconds."""
 MOST_VICTIMS = 5_000
 """Maximum number of a gang's victims; its Placement lists them, and etcd limits an object's size."""
-KnownFailures = dict[tuple[str, Hashable], Reason]
+Failed = dict[tuple[str, Hashable], Reason]
 """Maps the queue, priority and shape of a waiting gang to the rule that excluded all victims in a failed search."""
 _LACKS_CAPACITY = frozenset({NO_ROOM, *FULL_QUEUE})
 _RUNNING = (GangPhase.WHOLE, GangPhase.STRANDED)
+
+
+@dataclass(slots=True)
+class _Failure:
+    """The last failed search for gangs of one shape."""
+
+    rule: Reason
+    """The rule that excluded all victims."""
+    cycle: int = 0
+    """Number of the last cycle in which a gang of this shape waited."""
+
+
+class _Reported(NamedTuple):
+    """A decision about a waiting gang, the failed search and its rule, and the decision extended by the rule."""
+
+    why: decisions.Unschedulable
+    failure: _Failure
+    rule: Reason
+    extended: decisions.Unschedulable
 
 
 class Evicting:
@@ -69,9 +89,10 @@ class Evicting:
         """Maps a queue to the lowest priority of its running gangs."""
         self._ending = EndingInOrder()
         self._attempts = VictimSearches()
-        self._known_failures: KnownFailures = {}
-        self._reported: dict[str, tuple[decisions.Unschedulable, Reason, decisions.Unschedulable]] = {}
-        """Maps a gang to its last cycle's Unschedulable, the added reason, and the extended decision."""
+        self._failures: dict[tuple[str, Hashable], _Failure] = {}
+        self._reported: dict[str, _Reported] = {}
+        """Maps the key of a gang to its extended decision in the last cycle."""
+        self._cycle = 0
         self._keys: dict[str, Key] = {}
         """Maps the key of a gang to its search key in this cycle."""
 
@@ -87,31 +108,44 @@ class Evicting:
         for gang in self.running:
             self.lowest[gang.queue] = min(gang.priority, self.lowest.get(gang.queue, gang.priority))
         self._ending = in_queue_order(session, [why.gang for why in waiting if why.reason == NO_ROOM])
-        failures = self._known_failures | self._try_some(session, waiting)
-        self._report(session, waiting, {key: failure for key, failure in failures.items() if failure})
+        for key, rule in self._try_some(session, waiting).items():
+            failure = self._failures.pop(key, None) or _Failure(rule)
+            failure.rule = rule
+            if rule:
+                self._failures[key] = failure
+        self._report(session, waiting)
 
-    def _report(self, session: Session, waiting: Sequence[decisions.Unschedulable], failures: KnownFailures) -> None:
-        """Add the reasons for failed searches to the gangs' messages; a reason is kept until the gang's next search."""
-        self._known_failures = {}
+    def _report(self, session: Session, waiting: Sequence[decisions.Unschedulable]) -> None:
+        """Add the reasons for failed searches to the gangs' messages; a reason is kept until the gang's next search.
+
+        Gangs that this cycle does not evaluate get no new reason.
+        """
+        self._cycle += 1
         before, self._reported = self._reported, {}
-        queues = {queue for queue, _ in failures}
+        queues = {queue for queue, _ in self._failures}
         more: dict[int, decisions.Unschedulable] = {}
         for why in waiting:
             gang = why.gang
             if gang.queue not in queues or why.reason != NO_ROOM or gang.key in self._ending.taken:
                 continue
-            queue, _, shape = self._key(session, gang)
-            if failure := failures.get((queue, shape)):
-                self._known_failures[queue, shape] = failure
-                known = before.get(gang.key)
-                if known is None or known[0] is not why or known[1] is not failure:
-                    known = why, failure, replace(why, why=why.why.also(failure))
-                self._reported[gang.key] = known
-                more[id(why)] = known[2]
+            known = before.get(gang.key)
+            if known is None or known.why is not why or known.rule is not known.failure.rule:
+                if known is None and gang.key in session.postponed:
+                    continue
+                queue, _, shape = self._key(session, gang)
+                failure = self._failures.get((queue, shape))
+                if failure is None:
+                    continue
+                known = _Reported(why, failure, failure.rule, replace(why, why=why.why.also(failure.rule)))
+            known.failure.cycle = self._cycle
+            self._reported[gang.key] = known
+            more[id(why)] = known.extended
+        for key in [key for key, failure in self._failures.items() if failure.cycle != self._cycle]:
+            del self._failures[key]
         if more:
             session.decisions = [more.get(id(each), each) for each in session.decisions]  # in scheduling order
 
-    def _try_some(self, session: Session, waiting: Sequence[decisions.Unschedulable]) -> KnownFailures:
+    def _try_some(self, session: Session, waiting: Sequence[decisions.Unschedulable]) -> Failed:
         """Search for victims for gangs in rotation; return the failed searches with the rules that excluded victims."""
         self._attempts.begin(session, self.running)
         hopeless: dict[Hashable, bool] = {}
@@ -120,7 +154,7 @@ class Evicting:
         if not self.first_alone:
             due = [why for why in due if self._due(session, why, hopeless)]
         key = partial(self._key, session)
-        queues, failed = Counter[str](), KnownFailures()
+        queues, failed = Counter[str](), Failed()
         for why in self._attempts.in_turn(due, None if self.first_alone else key, ATTEMPTS // ATTEMPTS_PER_QUEUE):
             gang = why.gang
             if queues.total() >= ATTEMPTS:

@@ -5,9 +5,10 @@ about other pods, devices or topology, depends only on the nodes that accept its
 nodes, its failed search is remembered as long as the capacity of these nodes stays the same.
 """
 
-from collections import Counter
+from bisect import bisect_left
 from collections.abc import Hashable
 from dataclasses import dataclass
+from math import inf
 from typing import Final
 
 import numpy as np
@@ -24,8 +25,10 @@ _REMEMBERED = 100
 """Number of failed searches that are remembered in addition to four per gang. Gangs may be created and deleted while
 the capacity is unchanged.
 """
-MANY: Final = 64
-"""Number of gangs per namespace that each cycle evaluates again although they are known not to fit."""
+MANY: Final = 32
+"""Number of gangs per queue and namespace that each cycle evaluates again although they are known not to fit."""
+ORDER_S: Final = 1.0
+"""Time in seconds for which gangs that are known not to fit keep their scheduling order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,9 @@ class Failures:
         self._after: Amounts | None = None
         """Free capacity at the end of the last cycle. The last cycle's placements are possibly not written yet."""
 
+        self.forgot = False
+        """True if this cycle has forgotten failed searches."""
+
     def get(self, shape: Hashable) -> SearchFailure | None:
         """Return the remembered failed search for a shape of gangs, or None."""
         return self._known.get(shape)
@@ -67,16 +73,19 @@ class Failures:
             and session.plugins == self._plugins
             and np.array_equal(snapshot.allocatable, self._offered)
         )
-        if not alike or len(self._known) > _REMEMBERED + 4 * gangs:
+        before = len(self._known)
+        if not alike or before > _REMEMBERED + 4 * gangs:
             self._known.clear()
         now = _amounts(session) if self._known else None
         if now is not None:
             changed = _bits(((now != self._before) | (now != self._after)).any(axis=0))
-            self._known = {
-                shape: each
-                for shape, each in self._known.items()
-                if (snapshot.version == self._version if each.nodes is None else not each.nodes & changed)
-            }
+            newer = snapshot.version != self._version
+            affected = [
+                shape for shape, each in self._known.items() if (newer if each.nodes is None else each.nodes & changed)
+            ]
+            for shape in affected:
+                del self._known[shape]
+        self.forgot = len(self._known) < before
         self._before, self._after = now, None
         self._version, self._generation, self._plugins = snapshot.version, snapshot.generation, session.plugins
         self._offered = snapshot.allocatable
@@ -93,47 +102,93 @@ class Failures:
 
 
 class Rotation:
-    """Rotation of gangs that are known not to fit, for namespaces with many such gangs.
+    """Rotation of gangs that are known not to fit, for queues and namespaces with many such gangs.
 
-    Each cycle evaluates the namespace's first gangs in scheduling order and a part of its other gangs; the next cycle
-    evaluates another part. Gangs that a cycle does not evaluate keep their last result, because no change could affect
-    it.
+    Each cycle evaluates the first of these gangs in scheduling order and a part of the others; the next cycle evaluates
+    another part. The gangs that a cycle does not evaluate rest: they keep their last result, because no change could
+    affect it, and the cycle does not sort them. Their order is renewed every `ORDER_S`, because a plugin may order
+    gangs by time. A gang rests only once it has a place in this order.
     """
 
     def __init__(self) -> None:
         self._cycle = 0
-        self._before: dict[str, tuple[Hashable, Unschedulable]] = {}
-        """Maps a gang's UID to its shape and result in the last cycle."""
-        self._now: dict[str, tuple[Hashable, Unschedulable]] = {}
-        self._parts: dict[str, int] = {}
-        """Maps a namespace to the number of cycles that it takes to evaluate all its gangs."""
-        self._seen: Counter[str] = Counter()
+        self._known: dict[str, tuple[Hashable, Unschedulable]] = {}
+        """Maps a gang's UID to its shape and last result."""
+        self._order: dict[str, int] = {}
+        """Maps a gang's UID to its place in the scheduling order, as of `_ordered_at`."""
+        self._ordered_at = -inf
+        self._groups: dict[tuple[str, str], list[tuple[int, str]]] = {}
+        """Maps a queue and a namespace to the places and UIDs of the gangs that are known not to fit, in order."""
+        self._views: frozenset[int] | None = None
+        """Ids of the views of the gangs in `_groups`; None if a group has changed."""
+        self._awake: list[GangView] = []
+        self._noted: set[str] = set()
+        """UIDs of the gangs that this cycle has evaluated with the result that they do not fit."""
+        self._resting: dict[str, list[tuple[int, str]]] = {}
+        """Maps a queue to the places and UIDs of its gangs that rest in this cycle and have no decision yet."""
 
-    def last(self, gang: GangView, failures: Failures) -> Unschedulable | None:
-        """Return the gang's last result if this cycle keeps it; None if this cycle evaluates the gang."""
-        known = self._before.get(gang.uid)
-        if known is None or known[1].gang is not gang or failures.get(known[0]) is None:
-            return None
-        namespace = gang.group.metadata.namespace
-        place, parts = self._seen[namespace], self._parts.get(namespace, 1)
-        self._seen[namespace] += 1
-        if place < MANY // 2 or place % parts == self._cycle % parts:
-            return None
-        self._now[gang.uid] = known
-        return known[1]
+    def awake(self, session: Session, gangs: list[GangView], failures: Failures) -> list[GangView]:
+        """Return the gangs that this cycle evaluates; all others rest."""
+        self._cycle += 1
+        self._noted, self._resting, self._awake = set(), {}, gangs
+        if len(self._known) <= MANY:
+            self._views = None
+            return gangs
+        late = not 0 <= session.now - self._ordered_at < ORDER_S
+        if late:
+            self._order = {gang.uid: place for place, gang in enumerate(session.ordered_gangs(gangs))}
+            self._ordered_at = session.now
+        if late or failures.forgot or self._views is None or not self._views <= set(map(id, gangs)):
+            self._group(gangs, failures)
+        resting = set[str]()
+        for (queue, _), group in self._groups.items():
+            parts, skip = 1 + len(group) // (MANY // 2), self._cycle
+            rest = [each for place, each in enumerate(group) if place >= MANY // 2 and (place - skip) % parts]
+            if len(group) > MANY:
+                self._resting[queue] = sorted(self._resting.get(queue, []) + rest)
+                resting.update(uid for _, uid in rest)
+        self._awake = [gang for gang in gangs if gang.uid not in resting]
+        return self._awake
+
+    def _group(self, gangs: list[GangView], failures: Failures) -> None:
+        """Group the gangs that are still known not to fit, and forget all others."""
+        before, self._known, self._groups, views = self._known, {}, {}, set()
+        for gang in gangs:
+            known = before.get(gang.uid)
+            if known is None or known[1].gang is not gang or failures.get(known[0]) is None:
+                continue
+            self._known[gang.uid] = known
+            if gang.uid in self._order:
+                group = self._groups.setdefault((gang.queue, gang.group.metadata.namespace), [])
+                group.append((self._order[gang.uid], gang.uid))
+                views.add(id(gang))
+        for group in self._groups.values():
+            group.sort()
+        self._views = frozenset(views)
+
+    def ahead_of(self, gang: GangView) -> list[Unschedulable]:
+        """Return, once per cycle, the results of the resting gangs that come before this gang in its queue."""
+        resting = self._resting.get(gang.queue)
+        if not resting:
+            return []
+        number = bisect_left(resting, (self._order.get(gang.uid, -1), ""))
+        found, self._resting[gang.queue] = resting[:number], resting[number:]
+        return [self._known[uid][1] for _, uid in found]
+
+    def left(self) -> list[Unschedulable]:
+        """Return the results of the resting gangs that come after all other gangs of their queue."""
+        return [self._known[uid][1] for resting in self._resting.values() for _, uid in resting]
 
     def note(self, shape: Hashable, why: Unschedulable) -> None:
         """Record the result for a gang that does not fit."""
-        self._now[why.gang.uid] = shape, why
+        self._known[why.gang.uid] = shape, why
+        self._noted.add(why.gang.uid)
 
     def end(self) -> None:
-        """End the cycle: the recorded results become the results of the last cycle."""
-        self._before, self._now = self._now, {}
-        self._parts = {
-            namespace: 1 + number // (MANY // 2) for namespace, number in self._seen.items() if number > MANY
-        }
-        self._seen.clear()
-        self._cycle += 1
+        """End the cycle: forget the evaluated gangs that got nodes or another result."""
+        for gang in self._awake:
+            if gang.uid not in self._noted and self._known.pop(gang.uid, None) is not None:
+                self._views = None
 
 
 def nodes_of(session: Session, ask: Ask) -> int | None:

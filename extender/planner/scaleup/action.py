@@ -72,7 +72,11 @@ class AskForNodes:
         }
         results = _CycleResults(ScaleUpPreferences(session.snapshot.queues), ExistingNodes(session))
         self._attempts.forget_all_but({*waits, *given})
-        asks = [each for each in waits.values() if not self._rests(session, each.gang, results)]
+        asks = [
+            each
+            for uid, each in waits.items()
+            if uid not in self._attempts or not self._rests(session, each.gang, results)
+        ]
         for kinds in _candidates(asks, results.preferences).values():
             self._go_through(session, kinds, results)
         self._attempts.ask(results.asks, session.now)
@@ -81,9 +85,10 @@ class AskForNodes:
         messages = [
             WaitingMessage(each.gang, _with(each, results.notes.get(uid)).why, results.asks.get(uid))
             for uid, each in waits.items()
+            if each.gang.key not in session.postponed or uid in results.notes or uid in results.asks
         ]
         messages += [WaitingMessage(gang, reason_of(placement.status.message)) for gang, placement in given.values()]
-        for write in self._conditions.writes(session.now, messages):
+        for write in self._conditions.writes(session.now, messages, waits.keys() | given.keys()):
             session.decide(write)
         self._evictions.decide(session)
 

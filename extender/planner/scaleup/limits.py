@@ -110,6 +110,9 @@ class ScaleUpAttempts:
         """Forget the attempts of all gangs except waiting gangs."""
         self._tried = {uid: tried for uid, tried in self._tried.items() if uid in waiting}
 
+    def __contains__(self, uid: str) -> bool:
+        return uid in self._tried
+
     def of(self, uid: str) -> GangAttempts:
         """Return the previous attempts of a gang to get nodes."""
         return self._tried.get(uid, _NONE)

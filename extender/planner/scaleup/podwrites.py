@@ -10,6 +10,7 @@ Annotations that Muster has not written stay unchanged.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -86,14 +87,18 @@ class PodConditions:
         self._asks = Bucket(ASKS_PER_S, ASKS_AT_ONCE)
         self._sentences = Bucket(SENTENCES_PER_S, SENTENCES_AT_ONCE)
 
-    def writes(self, now: float, messages: Iterable[WaitingMessage]) -> list[SetCondition]:
-        """Return the writes, with gangs that request nodes first; `now` is in seconds since the epoch."""
+    def writes(self, now: float, messages: Iterable[WaitingMessage], waiting: AbstractSet[str]) -> list[SetCondition]:
+        """Return the writes, with gangs that request nodes first; `now` is in seconds since the epoch.
+
+        `waiting` contains the UIDs of all waiting gangs, also of gangs without a message in this cycle.
+        """
         self._asks.fill(now)
         self._sentences.fill(now)
-        before, self._written = self._written, {}
+        for uid in self._written.keys() - waiting:
+            del self._written[uid]
         found: list[SetCondition] = []
         for message in sorted(messages, key=lambda message: message.asks is None):
-            known = self._written[message.gang.uid] = before.get(message.gang.uid) or _Written(now)
+            known = self._written.setdefault(message.gang.uid, _Written(now))
             changed = known.view is not message.gang or known.words != message[1:]
             if changed and now - known.since >= SETTLE_S:
                 found += self._of_one(now, message, known)

@@ -89,7 +89,7 @@ class Binding(NamedTuple):
 MEMOS: dict[type, tuple[str, ...]] = {
     Enqueue: ("_hopeless", "_version", "_updated"),
     Allocate: ("_failures", "_searched", "_rotation"),
-    Evicting: ("running", "lowest", "_ending", "_attempts", "_known_failures", "_reported", "_keys"),
+    Evicting: ("running", "lowest", "_ending", "_attempts", "_failures", "_reported", "_keys", "_cycle"),
     Elsewhere: ("_seen",),
     Repair: ("_checks",),
 }

@@ -206,10 +206,10 @@ class HeadReservations:
         # The reason in the Placement contains no names.
         return self._why(own) if self._session.inputs.names_others else own.why
 
-    def stays(self, gang: GangView) -> None:
-        """Record that this cycle skips a gang, so that later gangs of its queue still wait behind it."""
-        self._heads.setdefault(gang.queue, gang)
-        self._asked.add(gang.uid)
+    def stay(self, gangs: Sequence[GangView]) -> None:
+        """Record that this cycle skips gangs, so that later gangs of their queues still wait behind them."""
+        self._heads = {gang.queue: gang for gang in reversed(gangs)} | self._heads
+        self._asked.update(gang.uid for gang in gangs)
 
     def _search(self, gang: GangView, known: Reservation | None) -> Reservation | None:
         """Return a reservation that begins earlier than the gang's known reservation; None if there is no such one."""

@@ -4,19 +4,20 @@ from typing import Any
 
 import pytest
 from extender_world import CPU, GPU1, GPU8, World, of, slots, waiting, where
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from extender.planner.actions import allocate, cyclework, failures
 from extender.planner.actions.allocate import Allocate
 from extender.planner.actions.displace import Preempt
 from extender.planner.actions.enqueue import Enqueue
-from extender.planner.actions.failures import Failures
+from extender.planner.actions.failures import Failures, Rotation
 from extender.planner.actions.search import SlotSearch
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.plugins.order import Reservations
 from extender.planner.reasons.shortages import Shortage
+from extender.planner.state.gangs import GangView
 from muster.api import names
 from muster.api.kubernetes.core import PriorityClass
 from muster.api.kubernetes.meta import ObjectMeta, format_time
@@ -166,12 +167,12 @@ def test_odd_shapes_leave_the_cycle_to_other_namespaces(world: Counting, monkeyp
 
 
 def test_known_failures_of_a_namespace_are_evaluated_in_rotation(world: Counting, few: int) -> None:
-    """The first ones in each cycle, and all within a round; each gang has its reason in each cycle."""
+    """The first ones in each cycle, and all within a round; each gang has its reason in each cycle, in their order."""
     world.plan()
     evaluated = []
     for _ in range(1 + ODD // (few // 2)):
         session = world.plan()
-        assert len(waiting(session)) == ODD
+        assert [*waiting(session)] == [f"odd{number:02}" for number in range(ODD)]
         assert set(waiting(session).values()) == {waiting(session)["odd00"]}
         evaluated.append({gang.key for gang in session.snapshot.gangs} - session.postponed)
     assert max(map(len, evaluated)) <= few
@@ -282,6 +283,53 @@ def test_remembered_failures_change_no_decision(steps: list[tuple[str, int, int]
         if not of(
             session, decisions.Place
         ):  # a gang that is placed takes nodes from those behind it, in this cycle only
+            assert waiting(session) == waiting(again)
+
+
+class Restless(Rotation):
+    """Lets no gang rest."""
+
+    def awake(self, _session: Session, gangs: list[GangView], _failures: Failures) -> list[GangView]:
+        """Evaluate all."""
+        return gangs
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.tuples(st.sampled_from(STEPS), st.integers(0, 60), st.integers(0, 8)), min_size=8, max_size=30))
+def test_resting_gangs_change_no_decision(monkeypatch: pytest.MonkeyPatch, steps: list[tuple[str, int, int]]) -> None:
+    """The same gangs get the same nodes as if each cycle evaluated all, and the others wait with the same message."""
+    monkeypatch.setattr(failures, "MANY", 4)
+    world, rests, restless = Counting(), Allocate(), Allocate()
+    restless._rotation = Restless()
+    world.queue("first", reservations="strict")
+    world.plugins.append(Reservations({}))
+    world.state.on_priority_class(None, PriorityClass(metadata=ObjectMeta(name="high", uid="high"), value=9))
+    world.allocate = lambda: rests  # type: ignore[assignment,return-value]
+    for number in range(40):
+        queue = "first" if number % 2 else "default"
+        world.gang(f"g{number}", {"w": (1, GPU8)}, spec=on(f"host-{number % 7}", "host-0"), queue=queue)
+    for what, number, choice in steps:
+        key = f"ns/g{number}"
+        group, placement = world.state.groups.get(key), world.state.placements.get(key)
+        if what == "create" and group is None:
+            world.gang(f"g{number}", **SHAPES[choice])
+        elif what == "create" and group is not None:
+            world.change(group, spec={"priority_class_name": "high" if choice % 2 else ""})
+        elif what in {"run", "end"} and placement is not None and group is not None:
+            _members(world, key, placement, "Running" if what == "run" else "Succeeded")
+        elif what in {"label", "node", "cordon"}:
+            column = number % 4 if what == "cordon" else number % 7
+            world.node(
+                f"node-{column}", labels={"host": f"host-{choice}"}, unschedulable=what == "cordon" and choice > 4
+            )
+        elif what == "time":
+            world.now += choice / 4
+        elif what == "delete" and group is not None:
+            world.state.on_pod_group(group, None)
+        again = world.session(Enqueue(), restless)
+        session = world.plan()
+        assert where_all(session) == where_all(again)
+        if not of(session, decisions.Place):
             assert waiting(session) == waiting(again)
 
 

@@ -44,9 +44,9 @@ class Talk:
 
     def speak(self, *messages: WaitingMessage, after_s: float = SETTLE_S) -> list[tuple[str, bool, str]]:
         """What is written when so much time has passed: pod, whether it asks, and its words."""
-        self.conditions.writes(self.now, messages)
+        self.conditions.writes(self.now, messages, {message.gang.uid for message in messages})
         self.now += after_s
-        said = self.conditions.writes(self.now, messages)
+        said = self.conditions.writes(self.now, messages, {message.gang.uid for message in messages})
         for say in said:
             self._write(say)
         return [(say.pod.name, say.asks, say.message) for say in said]
