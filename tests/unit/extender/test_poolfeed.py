@@ -144,6 +144,12 @@ async def test_a_node_that_leaves_takes_along_all_but_the_pools_own() -> None:
         assert world.names == {"own"}
         with pytest.raises(KeyError):
             world.free("b-1")
+        world.client.pods = [pod("daemon", at="b-1")]
+        world.client.answer.set()
+        world.feed.on_node(None, node("b-1"))
+        assert world.feed.held_back
+        await settled(lambda: not world.feed.held_back)
+        assert world.names == {"own", "daemon"}
 
 
 async def test_a_node_that_enters_comes_with_its_pods() -> None:

@@ -81,6 +81,7 @@ def test_requests_are_listed_often_only_while_a_gang_needs_the_answer(process: P
     session.provisioning_wanted = True
     scaling.follow(session)
     assert listed.after(0.0) == 5
+    assert listed.after(-0.5) == 6
 
 
 def test_a_request_is_made_of_the_pods_as_they_are_and_goes_with_its_templates(process: Process) -> None:

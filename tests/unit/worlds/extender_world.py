@@ -317,7 +317,8 @@ class World:
     def write(self, gang: GangView, known: Placement | None, wanted: PlacementContent) -> Placement:
         """Write a gang's placement into the state."""
         meta = gang.group.metadata
-        metadata = self.meta(meta.name, uid=known.metadata.uid if known else f"uid-placement-{meta.uid}")
+        uid = known.metadata.uid if known else f"uid-placement-{meta.uid}"
+        metadata = self.meta(meta.name, uid=uid, namespace=meta.namespace)
         written = Placement(metadata=metadata, spec=wanted.spec, status=wanted.status)
         self.state.on_placement(known, written)
         return written

@@ -6,7 +6,7 @@ from muster.api import names
 
 GPU = "nvidia.com/gpu"
 KINDS = ("rules", "neighbours", "devices", "networks", "parts", "scale-up", "limits", "budgets", "shares", "others",
-         "failures", "slow", "sizes", "notices", "faults", "closing")  # fmt: skip
+         "failures", "slow", "sizes", "notices", "faults", "closing", "spaces")  # fmt: skip
 LEVELS = ["block", "rack", "kubernetes.io/hostname"]
 
 

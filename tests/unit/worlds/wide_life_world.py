@@ -19,9 +19,9 @@ from extender.planner.state.pods import PodRecord
 from extender.planner.timing import Timing
 from muster.api import names
 from muster.api.kubernetes.autoscaling import ProvisioningRequest
-from muster.api.kubernetes.core import Pod, PodResourceClaimStatus, Taint
+from muster.api.kubernetes.core import Namespace, Pod, PodResourceClaimStatus, Taint
 from muster.api.kubernetes.devices import ResourceClaim, ResourceClaimTemplate
-from muster.api.kubernetes.meta import LabelSelector, ReportedCondition, format_time
+from muster.api.kubernetes.meta import LabelSelector, ObjectMeta, ReportedCondition, format_time
 from muster.api.muster.usage import PeriodUsage, PublishedUsage, QueueUsage, period_of
 from muster.api.volcano.scheduling import NetworkTopology, SubGroupPolicy
 
@@ -30,6 +30,8 @@ class WideLife(Life, Devices):
     """A life with a few of the `KINDS`, so that pairs of them meet; the planner keeps its memory as in the process."""
 
     cycles = 14
+    home = "ns"
+    """The namespace of new objects."""
     kinds: frozenset[str] = frozenset()
 
     def __init__(self, number: int) -> None:
@@ -41,6 +43,10 @@ class WideLife(Life, Devices):
         self.got: dict[str, tuple[tuple[str, str], ...]] = {}
         super().__init__(1000 + number)
         self.planning = Planning(self.configuration, Timing(staleness_grace_s=5.0 if number % 2 else 60.0))
+
+    def meta(self, name: str, **more: Any) -> ObjectMeta:
+        """Metadata of a new object."""
+        return super().meta(name, **({"namespace": self.home} | more))
 
     def text_of(self, number: int) -> str:
         """As by default, with more plugins, or with others."""
@@ -59,6 +65,9 @@ class WideLife(Life, Devices):
             timeout = {"scale-up-timeout": "2m"}
             self.queue("a2", parent="a", **{"scale-up": "condition", **timeout})
             self.queue("b1", parent="b", **{"scale-up": "provisioning-request", "safe-to-evict": "false", **timeout})
+        if "spaces" in self.kinds:
+            self.state.on_namespace(None, Namespace(metadata=ObjectMeta(name="other", labels={"team": "other"})))
+            self.queue("a2", parent="a", **{"namespace-selector": "team!=other"})
         if "budgets" in self.kinds:
             for task, allowed in (("worker", 1), ("lead", 0)):
                 self.budget(task, allowed=allowed, task=task)
@@ -95,18 +104,19 @@ class WideLife(Life, Devices):
             notes |= chance.choice([{}, *NOTES[kind]])
         if "gpu-fraction" in notes or "gpu-memory" in notes:
             needs = {task: {"cpu": 1} for task in needs}
-        elif "devices" in self.kinds and chance.random() < 0.6:
+        elif "devices" in self.kinds and self.home == "ns" and chance.random() < 0.6:
             needs = {task: {"cpu": 1} for task in needs}
             spec |= template_use(chance.choice(["one", "two", "a"]))
         wishes: dict[str, str] = {}
         for kind in sorted(self.kinds & WISHES.keys()):
             wishes |= chance.choice([{}, *WISHES[kind]])
-        self.specs[f"ns/{name}"], self.notes[f"ns/{name}"] = spec, notes
+        self.specs[f"{self.home}/{name}"], self.notes[f"{self.home}/{name}"] = spec, notes
         user = chance.choice(["", "alice", "alice", "bob"]) if "limits" in self.kinds else ""
         return needs, {"spec": spec, "notes": notes, "user": user}, wishes
 
     def comes(self) -> None:
-        """A gang with a network, or with sub-groups."""
+        """A gang with a network, or with sub-groups, in one of two namespaces."""
+        self.home = self.chance.choice(["ns", "other"]) if "spaces" in self.kinds else "ns"
         super().comes()
         group = self.state.groups[[*self.made][-1]]
         if "networks" in self.kinds and self.chance.random() < 0.6:
@@ -122,6 +132,7 @@ class WideLife(Life, Devices):
     def member(self, key: str, task: str, rank: int, **more: Any) -> None:
         """The newest pod of a slot, with its constraints, and with its claim."""
         spec, uid = self.specs[key], self.pods[key, task, rank]["uid"]
+        self.home = key.partition("/")[0]
         claims = []
         if "resourceClaims" in spec:
             name = f"{uid}-claim"

@@ -225,7 +225,7 @@ def test_a_process_that_starts_anew_is_a_gap(tmp_path: Path) -> None:
         writing.stop()
     assert sorted(told(tmp_path).objects[NODE]) == ["b", "c"]
     status = status_of(Recording(tmp_path))
-    assert (status.sessions, len(status.gaps)) == (2, 1)
+    assert (status.sessions, status.versions, len(status.gaps)) == (2, [head().version], 1)
 
 
 def test_a_whole_world_in_small_files(tmp_path: Path) -> None:
