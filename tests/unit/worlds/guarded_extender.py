@@ -22,9 +22,11 @@ from muster.api.volcano.topology import HYPER_NODES
 class Process:
     """The writers of the extender over a world, an API server that has the same objects, and a recorder of Events."""
 
+    api_type = GuardedApi
+
     def __init__(self, world: World) -> None:
         self.world = world
-        self.api = GuardedApi(extender)
+        self.api = self.api_type(extender)
         self.events: list[str] = []
         self.set_back_s = 0.0
         """Seconds by which the clock of the machine was set back."""

@@ -246,7 +246,7 @@ def text_of(value: Any) -> str:
         case Reason():
             word = "-".join([value.code, *re.findall(r"\d+", str(value))])
         case Mapping():
-            word = text_of([*value.items()])
+            word = text_of(sorted(value.items(), key=str))
         case frozenset():
             word = text_of(sorted(map(text_of, value)))
         case list() | tuple():

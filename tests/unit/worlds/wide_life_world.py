@@ -7,6 +7,7 @@ import msgspec
 from devices_world import Devices, asks, device, exactly, template_use
 from extender_world import of, request_of
 from hypernode_world import hyper_node, labelled, within
+from kept_writes import written
 from life_kinds import GPU, KINDS, LEVELS, NOTES, SPECS, WISHES
 from life_world import ACTIONS, Life, Needs
 from msgspec import json
@@ -167,6 +168,12 @@ class WideLife(Life, Devices):
             usage = PublishedUsage(self.now - 60, {"a1": of_queue}, ("month", "week", "day"))
         given = {"provisioning": self.requests, "provisioning_served": True, "usage": usage, "gone": self.gone_nodes}
         return self.planning.run(take_snapshot(self.state), self.now, **given)
+
+    def lives(self) -> Iterator[str]:
+        """The decisions of each cycle, and the writes of a last one."""
+        yield from super().lives()
+        self.happens()
+        yield from written(self, self.session())
 
     def happens(self) -> None:
         """As before, and pods fail, nodes are lost, sizes change, requests are answered, and others take capacity."""
