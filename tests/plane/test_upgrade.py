@@ -17,12 +17,13 @@ from muster.api.kubernetes.extensions import DEFINITIONS
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import QUEUES
 from muster.kube.client import Client
-from muster.kube.errors import APIError
+from muster.kube.errors import APIError, Invalid
 from musterctl.chart.files import CRDS, document
 from musterctl.plane.plane import Plane
 
 pytestmark = [pytest.mark.plane, pytest.mark.long]
 WaitFor = Callable[..., Any]
+JSON = dict[str, Any]
 STARTS_S = 120.0
 BARRIER_S = 20.0
 PAUSE_S = 0.5
@@ -134,11 +135,27 @@ def released(fresh_plane: Callable[..., Plane]) -> Plane:
     return plane
 
 
+def current() -> list[JSON]:
+    """The CRDs of this version."""
+    return [document(path) for path in sorted(CRDS.glob("*.yaml"))]
+
+
+def following() -> list[JSON]:
+    """The CRDs as the next release has them: kinds with a newer version are stored in it, and the older one warns."""
+    found = current()
+    for crd in found:
+        *older, newest = crd["spec"]["versions"]
+        for each in older:
+            each |= {"storage": False, "deprecated": True}
+        newest["storage"] = True
+    return found
+
+
 def replace_crds(client: Client, definitions: list[dict[str, Any]]) -> None:
     """All of them, one after another, and until the API server has taken each."""
     for each in definitions:
         name = each["metadata"]["name"]
-        client.merge_patch(DEFINITIONS, name, {"spec": {"versions": each["spec"]["versions"]}})
+        client.merge_patch(DEFINITIONS, name, {"spec": {"versions": each["spec"]["versions"]}}, timeout_s=STARTS_S)
 
 
 def test_crds_of_this_release_and_the_way_back(released: Plane, wait_for: WaitFor) -> None:
@@ -147,7 +164,15 @@ def test_crds_of_this_release_and_the_way_back(released: Plane, wait_for: WaitFo
     with History(released.client(), upgraded.namespace) as history:
         with upgraded.submitting:
             upgraded.further()
-            for definitions in ([document(path) for path in sorted(CRDS.glob("*.yaml"))], released_crds()):
+            for definitions in (current(), released_crds()):
                 replace_crds(upgraded.client, definitions)
                 upgraded.further()
         upgraded.check(history)
+
+
+def test_a_version_that_is_stored_cannot_go(fresh_plane: Callable[..., Plane]) -> None:
+    """Which is why no release stores a version that the one before does not serve."""
+    client = fresh_plane(nodes=1).client()
+    replace_crds(client, following())
+    with pytest.raises(Invalid, match="v1beta1"):
+        replace_crds(client, released_crds())
