@@ -58,6 +58,7 @@ WITHOUT = {
     ("Parts", "_assembly"),
     ("Bind._bind_member", "session"),
     ("ExtenderProcess", "_tell"),
+    ("Writes", "_calls"),  # only what `settled` waits for
     ("Writes", "_again"),  # only whether the planner looks at once, which it may do at any moment
     ("Session", "hooks"),
     ("Session", "plugins"),
