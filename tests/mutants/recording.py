@@ -4,6 +4,7 @@ New and changed files of tests are recorded on the next run. Lines of changed mo
 time of the recording, so that a small change needs no new one.
 """
 
+import ast
 import json
 import re
 import sqlite3
@@ -21,6 +22,8 @@ from coverage.numbits import numbits_to_nums, nums_to_numbits, register_sqlite_f
 
 from tests.mutants import clones
 from tests.mutants.sites import Site
+
+_WITH_SCOPE = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 _CONFIG = "tests/mutants/coverage.ini"
 _NOTES = "tests.mutants.durations"
@@ -168,22 +171,41 @@ def covered(site: Site, recording: Recording, product: dict[str, str]) -> Covere
     found = recording.covering(site.file, text, [site.line])
     if not found:
         found = recording.covering(site.file, text, site.lines)
-    return Covered(Counter({test: n for test, n in found.items() if test}), at_import="" in found)
+    tests = Counter({test: n for test, n in found.items() if test})
+    if not tests and found:  # only imports call this function
+        tests = _users(_defined_at(text, [site.line]), recording, product)
+    return Covered(tests, at_import="" in found)
 
 
-def _users(names: tuple[str, ...], recording: Recording, product: dict[str, str]) -> Counter[str]:
-    """Return the tests of lines with the innermost name that any test covers."""
-    for name in reversed(names):
+def _users(names: Iterable[str], recording: Recording, product: dict[str, str]) -> Counter[str]:
+    """Return the tests of lines with the innermost name that any test covers, or with a name defined by such lines."""
+    wanted = [*names][::-1]
+    for name in wanted:  # grows
         word = re.compile(rf"\b{re.escape(name)}\b")
         found: Counter[str] = Counter()
+        above: list[str] = []
         for file, text in product.items():
             lines = [at for at, line in enumerate(text.split("\n"), 1) if word.search(line)] if name in text else []
             if lines:
                 found += recording.covering(file, text, lines)
+                above += _defined_at(text, lines)
         found.pop("", None)
         if found:
             return found
+        wanted += (each for each in dict.fromkeys(above) if each not in wanted)
     return Counter()
+
+
+def _defined_at(text: str, lines: Iterable[int]) -> list[str]:
+    """Return the names of the module that the statements at these lines define."""
+    statements = [each for each in ast.parse(text).body if any(each.lineno <= at <= _end(each) for at in lines)]
+    own = [each.name for each in statements if isinstance(each, _WITH_SCOPE)]
+    others = [part for each in statements if not isinstance(each, _WITH_SCOPE) for part in ast.walk(each)]
+    return own + [part.id for part in others if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)]
+
+
+def _end(statement: ast.stmt) -> int:
+    return statement.end_lineno or statement.lineno
 
 
 def _file(test: str) -> str:

@@ -62,6 +62,16 @@ def test_tests_of_a_name(recording: Recording) -> None:
     assert covered(made(CODE, "LIMIT = 3"), recording, {"a.py": CODE}) == Covered(Counter({BOTH: 1}), at_import=True)
 
 
+@pytest.mark.parametrize(("first", "becomes"), [
+    ("BASE = 2\nLIMIT = BASE", "BASE = 3"),
+    ("def base():\n    return 1 + 1\n\n\nLIMIT = base()", "return 1 - 1"),
+])  # fmt: skip
+def test_tests_of_a_name_that_another_one_is_made_from(recording: Recording, first: str, becomes: str) -> None:
+    """The tests of the lines that use the other one, as tests use neither the first one nor a function of imports."""
+    text = CODE.replace("LIMIT = 2", first)
+    assert covered(made(text, becomes), recording, {"a.py": text}).tests == {BOTH: 1}
+
+
 def test_a_product_that_has_changed(recording: Recording) -> None:
     """Lines are mapped to their former position."""
     text = '"""A module."""\n\n' + CODE
