@@ -13,9 +13,8 @@ from extender.cluster import LiveCluster
 from extender.record.folder import FolderError, RecordingFolder
 from extender.record.hook import RecordingHook
 from extender.record.lines import FORMAT, Head
-from extender.record.reading import Recording, RecordingError
+from extender.record.reading import Recording, RecordingError, status_of
 from extender.record.recorder import PlannerRecorder
-from extender.record.status import status_of
 from extender.replay.replayedworld import settings_of
 from muster.api.kubernetes.meta import format_time
 from muster.api.muster.pools import DEFAULT_POOL

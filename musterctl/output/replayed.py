@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from extender.explain.text import TextLine, Tone
-from extender.record.status import RecordingStatus
+from extender.record.reading import RecordingStatus
 from extender.replay.check import CheckReport
 from extender.replay.figures import QueueFigures
 from extender.replay.report import ReplayReport, Waited

@@ -10,8 +10,7 @@ from click.testing import CliRunner, Result
 from gang_jobs import job, runs
 
 from extender.record import lines
-from extender.record.reading import Recording
-from extender.record.status import status_of
+from extender.record.reading import Recording, status_of
 from muster.api.volcano.batch import JOBS
 from musterctl.app import main
 from musterctl.plane.plane import Plane

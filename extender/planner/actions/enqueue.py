@@ -13,7 +13,7 @@ from msgspec import structs
 
 from extender.planner import reasons
 from extender.planner.actions.allocate import shape_of
-from extender.planner.actions.search import shares_of
+from extender.planner.actions.placing import shares_of
 from extender.planner.ask import Ask
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session

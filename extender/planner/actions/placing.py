@@ -1,14 +1,49 @@
-"""Computation of a placement's slots from the operations of a search and the gang's existing slots."""
+"""What a search of slots begins with (orders of pod sets, members' nodes), and its result as slots of a placement."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+import numpy as np
 from msgspec import structs
 
+from extender.planner.ask import Ask
 from extender.planner.framework.operations import Operation
 from extender.planner.framework.session import Session
+from extender.planner.framework.statement import Statement
 from extender.planner.state.gangs import GangView
+from extender.planner.state.podclass import PodClass
 from extender.planner.state.podset import PodSetView
 from muster.api.muster.placement import PodSetPlacement, by_rank, runs_of, text_of_devices
+
+
+def there(session: Session, statement: Statement, ask: Ask) -> dict[str, dict[int, int]] | None:
+    """Map pod set and rank to the column of a bound or placed member's node; None without a topology request."""
+    if ask.request is None:
+        return None
+    gang, found = ask.gang, session.snapshot.members_of(ask.gang)
+    left = {pod.uid for eviction in statement.evictions if eviction.gang is gang for pod in eviction.pods}
+    for pod in gang.pods if left else ():
+        if pod.uid in left and pod.slot is not None:
+            found.get(pod.slot.pod_set, {}).pop(pod.slot.rank, None)
+    for operation in statement.operations:
+        if operation.gang is gang:
+            found.setdefault(operation.pod_set, {}).update(dict.fromkeys(operation.ranks, operation.column))
+    return found
+
+
+def orders_of(session: Session, gang: GangView) -> list[list[PodSetView]]:
+    """Return two orders of pod sets: by descending share of the cluster, and as given; affinity comes last."""
+    if len(gang.pod_sets) <= 1:
+        return [gang.pod_sets]
+    share = shares_of(session)
+    written = sorted(gang.pod_sets, key=follows)
+    greedy = sorted(written, key=lambda pod_set: (follows(pod_set), -share(pod_set.cls)))
+    return [greedy] if greedy == written else [greedy, written]
+
+
+def shares_of(session: Session) -> Callable[[PodClass | None], float]:
+    """Return a function for the largest fraction of the cluster that one pod of a class requests; 0 if unknown."""
+    totals = np.maximum(session.snapshot.allocatable.sum(axis=1), 1)
+    return lambda cls: 0.0 if cls is None else float((session.snapshot.row_of(cls) / totals).max(initial=0.0))
 
 
 def gated_until_others(gang: GangView, pod_sets: Sequence[PodSetPlacement]) -> list[PodSetPlacement]:

@@ -7,15 +7,13 @@ back. If the minimum may consist of any members, the search then places the memb
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-import numpy as np
-
 from extender.planner.actions.fill import PartSearch, alike_runs, fill, join
-from extender.planner.actions.placing import follows, runs_of_operations
+from extender.planner.actions.placing import orders_of, runs_of_operations, shares_of, there
 from extender.planner.ask import Ask, Ranks
 from extender.planner.framework.answers import EVERYWHERE, NodeSet
 from extender.planner.framework.decisions import Place
@@ -109,7 +107,7 @@ class SlotSearch:
         gang, slots, self._lacks = self.ask.gang, self.ask.chosen(self.session.hooks), None
         for name, ranks in more.items():
             slots[name] = [*slots.get(name, ()), *ranks]
-        orders = _orders(self.session, gang)
+        orders = orders_of(self.session, gang)
 
         def fill_slots(wanted: Ranks, nodes: NodeSet) -> bool:
             return self._fill_sets(orders, wanted, nodes)
@@ -298,34 +296,3 @@ def reservations_kept(session: Session, gang: GangView) -> Iterator[None]:
         yield
     finally:
         session.reserved = before
-
-
-def there(session: Session, statement: Statement, ask: Ask) -> dict[str, dict[int, int]] | None:
-    """Map pod set and rank to the column of a bound or placed member's node; None without a topology request."""
-    if ask.request is None:
-        return None
-    gang, found = ask.gang, session.snapshot.members_of(ask.gang)
-    left = {pod.uid for eviction in statement.evictions if eviction.gang is gang for pod in eviction.pods}
-    for pod in gang.pods if left else ():
-        if pod.uid in left and pod.slot is not None:
-            found.get(pod.slot.pod_set, {}).pop(pod.slot.rank, None)
-    for operation in statement.operations:
-        if operation.gang is gang:
-            found.setdefault(operation.pod_set, {}).update(dict.fromkeys(operation.ranks, operation.column))
-    return found
-
-
-def _orders(session: Session, gang: GangView) -> list[list[PodSetView]]:
-    """Return two orders of pod sets: by descending share of the cluster, and as given; affinity comes last."""
-    if len(gang.pod_sets) <= 1:
-        return [gang.pod_sets]
-    share = shares_of(session)
-    written = sorted(gang.pod_sets, key=follows)
-    greedy = sorted(written, key=lambda pod_set: (follows(pod_set), -share(pod_set.cls)))
-    return [greedy] if greedy == written else [greedy, written]
-
-
-def shares_of(session: Session) -> Callable[[PodClass | None], float]:
-    """Return a function for the largest fraction of the cluster that one pod of a class requests; 0 if unknown."""
-    totals = np.maximum(session.snapshot.allocatable.sum(axis=1), 1)
-    return lambda cls: 0.0 if cls is None else float((session.snapshot.row_of(cls) / totals).max(initial=0.0))

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from extender.planner.ask import amounts_of_claims, amounts_of_members, named_claims
 from extender.planner.dynamic.needs import SharedClaim
-from extender.planner.fairshare.sharedclaims import Sharing, above, count_once, sharing_of
-from extender.planner.fairshare.tree import QueueTree, Shares, tree_of
+from extender.planner.fairshare.tree import QueueTree, Shares, Sharing, above, count_once, sharing_of, tree_of
 from extender.planner.framework.snapshot import Snapshot
 from extender.planner.state.amounts import MAX_SUM, Amounts, sum_along, widened
 from extender.planner.state.gangs import GangView

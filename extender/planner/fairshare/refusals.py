@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from extender.planner import reasons
 from extender.planner.fairshare.allocations import Allocations
-from extender.planner.fairshare.sharedclaims import Sharing, above
-from extender.planner.fairshare.tree import Shares
+from extender.planner.fairshare.tree import Shares, Sharing, above
 from extender.planner.framework.answers import Causes, Codes, QueueRefusal
 from extender.planner.framework.snapshot import Snapshot
 from extender.planner.limits import Excess

@@ -4,16 +4,21 @@ As in Volcano, a queue without `capability` has no limit, and a queue without `g
 without `deserved` has no quota, so its share depends only on its weight. An inner queue without `deserved` or
 `guarantee` gets the sum of its children's values. Queues whose parent does not exist, or whose parents form a cycle,
 are children of the root.
+
+The allocation of a queue includes the devices of its claims. Devices that several children share count only once in
+their common ancestors (`count_once`), because the sum of the children would contain them several times.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from math import inf
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from extender.planner.limits import ClaimUse
 from extender.planner.state.access import parents_of
 from extender.planner.state.amounts import MAX_SUM, Amounts, sum_along
 from muster.api.names import QUEUE_WEIGHTS, ROOT_QUEUE
@@ -179,3 +184,45 @@ def _sum_up(rows: Shares | Amounts, parent: Sequence[int]) -> None:
         rows[row] = np.where(rows[row] < 0, sums[row], rows[row])
         if parent[row] >= 0:
             sums[parent[row]] = np.minimum(sums[parent[row]] + rows[row], MAX_SUM)
+
+
+class Sharing(NamedTuple):
+    """The devices of one claim, and the rows of the queues with pods that use the claim."""
+
+    claim: str
+    devices: Amounts
+    used: tuple[int, ...]
+    """Rows of all queues with pods that use the claim; the devices count towards these queues' limits."""
+    allocated: tuple[int, ...]
+    """Rows of queues with a user of the claim that is not evicted; the devices count in their shares."""
+    fixed: tuple[int, ...]
+    """Rows of queues in which a non-preemptable gang still uses the claim."""
+
+
+def sharing_of(
+    tree: QueueTree, claim: str, uses: Mapping[str, ClaimUse], devices: Amounts, left: Collection[tuple[str, str]],
+    held: Collection[str],
+) -> Sharing:  # fmt: skip
+    """Return the queues with pods that use a claim.
+
+    `left` contains pairs of a claim and a queue in which no user of the claim remains. `held` contains the keys of
+    non-preemptable gangs.
+    """
+    stays = {queue: use for queue, use in uses.items() if not use[0] and (claim, queue) not in left}
+    fixed = [queue for queue, use in stays.items() if use[1] in held]
+    return Sharing(claim, devices, *(tuple(map(tree.row, names)) for names in (uses, stays, fixed)))
+
+
+def above(tree: QueueTree, rows: Iterable[int]) -> set[int]:
+    """Return the rows of these queues and of all their ancestors."""
+    return {each for row in rows for each in tree.chains[row]}
+
+
+def count_once(tree: QueueTree, table: Amounts, devices: Amounts, rows: Iterable[int]) -> None:
+    """Subtract devices that a queue counts more than once because several of its child queues use them."""
+    known = set[int]()
+    for row in rows:
+        shared = next((each for each in tree.chains[row] if each in known), None)
+        if shared is not None:
+            table[shared] -= devices
+        known.update(tree.chains[row])

@@ -21,9 +21,8 @@ from extender.planner.fairshare.division import Rounding
 from extender.planner.fairshare.order import Key, Row, WeighedQueue, compare, key_of
 from extender.planner.fairshare.reclaim import Loss, ReclaimRules
 from extender.planner.fairshare.refusals import ModelLimits, beyond_quota, over_guarantee, over_quota, refusal
-from extender.planner.fairshare.sharedclaims import Sharing, sharing_of
 from extender.planner.fairshare.shares import UsageMeans, fair_shares
-from extender.planner.fairshare.tree import Shares
+from extender.planner.fairshare.tree import Shares, Sharing, sharing_of
 from extender.planner.framework.answers import QueueRefusal, ReclaimState, StatusAmounts
 from extender.planner.framework.operations import Eviction, Operation, Scenario
 from extender.planner.framework.ordering import Keyed

@@ -1,25 +1,14 @@
-"""Records of pods. A Pod object takes about 15 KiB; a record contains only the fields that are relevant to planning.
-
-Until it ends, a bound pod is charged according to its fields when it was first observed with its node. A pod's owner
-may change the pod's labels and annotations. A policy of the API server (`muster-pods`) protects the labels and
-annotations that affect the charge. The policy may be missing or bypassed, or a write may come between the binding and
-the watch event. Even if a change of a bound pod succeeds, the planner charges the pod as it was bound. A bound pod
-stays charged even if it names another queue, gang, slot or device, requests a smaller GPU fraction, or becomes
-unreadable. A GPU fraction that no scheduler has assigned, as in a pod that was created with a node name, is not
-charged.
-"""
+"""Records of pods. A Pod object takes about 15 KiB; a record contains only the fields that are relevant to planning."""
 
 from sys import intern
 
 from msgspec import Struct
-from msgspec.structs import astuple, replace
 
 from extender.planner.state.devicetable import ClaimRef, claim_refs, extended_claim
 from extender.planner.state.podclass import PodClass
-from extender.planner.state.podends import failed_by_itself, grace_s, of_batch_job
 from extender.planner.state.podshape import pin_of
 from muster.api import names
-from muster.api.kubernetes.core import Pod
+from muster.api.kubernetes.core import DEFAULT_GRACE_S, Pod
 from muster.api.kubernetes.meta import ObjectMeta, ReportedCondition, readable_time
 from muster.api.muster import safetoevict
 from muster.api.muster.checkpoint import NoticeAnswer, answer_of
@@ -27,7 +16,7 @@ from muster.api.muster.creator import counted_user
 from muster.api.muster.gang import Slot, epoch_of, gated, other_gates
 from muster.api.muster.pools import DEFAULT_POOL, pool_of_scheduler
 from muster.api.volcano.batch import is_job
-from muster.resources.gpus import asking_for, chosen_devices, given_devices
+from muster.resources.gpus import chosen_devices
 from muster.resources.runtime import Runtime, runtime_of
 from muster.resources.topology import PodTopology, of_pods
 from muster.workloads.charges import marked, named_queue
@@ -35,6 +24,10 @@ from muster.workloads.table import PART_LABELS, gang_of, slot_of, task_of
 
 ABOUT_GANG = (names.SPARES, names.BORROWS, names.ELASTIC, *names.FAULT_KEYS)
 """Annotations about a gang that the gang's pods may have."""
+_TROUBLE_CHARS = 200
+"""Maximum length of a pod's stored message, in characters."""
+_DISRUPTED = frozenset({"Evicted", "Preempting", "NodeShutdown", "Terminated", "NodeLost"})
+"""Reasons in the status of pods that the kubelet or the node controller has ended although the pods did not fail."""
 
 
 class PodRecord(Struct, eq=False, gc=False):
@@ -234,87 +227,23 @@ def of_the_system(namespace: str, priority_class: str) -> bool:
     return namespace == "kube-system" or priority_class in {"system-cluster-critical", "system-node-critical"}
 
 
-_TROUBLE_CHARS = 200
-"""Maximum length of a pod's stored message, in characters."""
-_RUNNING = frozenset({"", "Pending", "Running"})
+def grace_s(pod: Pod) -> float:
+    """Return the pod's grace period in seconds: from the deletion request, otherwise from the spec."""
+    meta, of_spec = pod.metadata, pod.spec.termination_grace_period_seconds
+    asked = meta.deletion_grace_period_seconds if meta.deletion_timestamp else None
+    return float(next((each for each in (asked, of_spec) if each is not None), DEFAULT_GRACE_S))
 
 
-def keeps_running(before: PodRecord, after: PodRecord) -> bool:
-    """Return True if a bound pod is still on the same node and has not ended."""
-    same = (before.node, before.gang, before.cls) == (after.node, after.gang, after.cls)
-    return bool(after.node) and same and not after.terminating and {before.phase, after.phase} <= _RUNNING
-
-
-def differs_in_messages(before: PodRecord, after: PodRecord) -> bool:
-    """Return True if two states of a pod differ at most in what Muster has written into the condition PodScheduled."""
-    alike = replace(after, resource_version=before.resource_version, asks=before.asks, says=before.says)
-    return astuple(before) == astuple(alike)
-
-
-def only_takes_capacity(before: PodRecord | None, after: PodRecord) -> bool:
-    """Return True for a new or newly bound pod of another scheduler to which no term and no claim refers."""
-    cls = after.cls
-    if after.gang or after.ours or cls.marks or cls.claims or cls.needs:
+def failed_by_itself(pod: Pod) -> bool:
+    """Return True for a pod that has failed for a reason other than a disruption."""
+    status = pod.status
+    if status.phase != "Failed" or pod.metadata.deletion_timestamp is not None or status.reason in _DISRUPTED:
         return False
-    there = not after.terminating and after.phase in _RUNNING
-    if before is None or not there:
-        return there
-    return (before.gang, before.ours, before.cls) == (None, False, cls) and before.node in {"", after.node}
+    target = status.condition("DisruptionTarget")
+    return target is None or target.status != "True"
 
 
-def has_same_entry(before: PodRecord, after: PodRecord) -> bool:
-    """Return True if the change of a running pod leaves its ledger entry unchanged."""
-    return keeps_running(before, after) and (before.queue, before.devices, before.slot, before.ours) == (
-        after.queue,
-        after.devices,
-        after.slot,
-        after.ours,
-    )
-
-
-def as_charged(known: PodRecord | None, pod: Pod) -> Pod:
-    """Return the pod with the GPU fraction for which it is charged; a bound pod keeps the fraction at its binding."""
-    meta = pod.metadata
-    if known is not None and _still_there(known, pod):
-        asking = asking_for(known.cls.gpu, meta.annotations)
-    elif pod.spec.node_name and not given_devices(meta.annotations):
-        asking = asking_for(None, meta.annotations)
-    else:
-        return pod
-    return pod if asking is None else replace(pod, metadata=replace(meta, annotations=asking))
-
-
-def charged(known: PodRecord | None, record: PodRecord) -> PodRecord:
-    """Return the record to store: a bound pod keeps the queue, gang, slot and devices with which it was bound.
-
-    A bound pod without a gang may be assigned to a gang, because the controller creates gangs for pods whose owner
-    names no gang.
-    """
-    if known is None or not known.node or known.node != record.node:
-        return record
-    gang = known.gang or record.gang
-    slot = known.slot if known.gang and known.slot else record.slot
-    kept = known.queue, gang, slot, known.devices or record.devices, known.creator
-    if kept == (record.queue, record.gang, record.slot, record.devices, record.creator):
-        return record
-    return replace(record, queue=kept[0], gang=gang, slot=slot, devices=kept[3], creator=known.creator)
-
-
-def unread(known: PodRecord | None, pod: Pod) -> PodRecord | None:
-    """Return the known record with the current phase for a bound pod that can no longer be parsed, otherwise None."""
-    if known is None or not _still_there(known, pod):
-        return None
-    meta = pod.metadata
-    return replace(
-        known,
-        phase=pod.status.phase,
-        terminating=meta.deletion_timestamp is not None,
-        gone_by=meta.deletion_timestamp or "",
-        grace_s=grace_s(pod),
-        resource_version=meta.resource_version,
-    )
-
-
-def _still_there(known: PodRecord, pod: Pod) -> bool:
-    """Return True if a pod is still on its known node, even if the watch has not reported its binding yet."""
-    return bool(known.node) and pod.spec.node_name in {"", known.node}
+def of_batch_job(meta: ObjectMeta) -> bool:
+    """Return True for a pod of a Job of Kubernetes (batch/v1)."""
+    owner = meta.controller
+    return owner is not None and owner.kind == "Job" and owner.api_version.startswith("batch/")

@@ -14,18 +14,10 @@ from collections.abc import Iterator
 from msgspec.structs import astuple, replace
 
 from extender.planner import reasons
+from extender.planner.state import podchanges
 from extender.planner.state.gangphase import ACTIVE
 from extender.planner.state.gangtable import version
-from extender.planner.state.pods import (
-    PodRecord,
-    as_charged,
-    charged,
-    differs_in_messages,
-    keeps_running,
-    only_takes_capacity,
-    record_of,
-    unread,
-)
+from extender.planner.state.pods import PodRecord, record_of
 from extender.planner.state.views import Views
 from muster.api.kubernetes.core import Namespace, Node, Pod, PriorityClass
 from muster.api.kubernetes.scheduling import NativePodGroup
@@ -76,11 +68,11 @@ class PlannerState(Views):
             return False
         self._gang_changed(self.exclusions.forget_pod(uid))
         try:
-            there = as_charged(known, new)
+            there = podchanges.as_charged(known, new)
             record = record_of(there, self.classes.of_pod(there), known.node if known else "", self.pool)
-            record = self.claimants.equipped(charged(known, record))
+            record = self.claimants.equipped(podchanges.charged(known, record))
         except Exception as error:  # noqa: BLE001 - an error in one pod must not affect the others
-            if left := unread(known, new):
+            if left := podchanges.unread(known, new):
                 self._keep_pod(left)
             else:
                 self._forget_pod(uid)
@@ -89,11 +81,11 @@ class PlannerState(Views):
         if known is not None and astuple(known) == astuple(record):  # Muster's own write
             return False
         self._keep_pod(record)
-        if known is not None and differs_in_messages(known, record):
+        if known is not None and podchanges.differs_in_messages(known, record):
             return False
         self._compare()
-        expected = keeps_running(known, record) if known else self._is_expected(record)
-        return not (expected or only_takes_capacity(known, record))
+        expected = podchanges.keeps_running(known, record) if known else self._is_expected(record)
+        return not (expected or podchanges.only_takes_capacity(known, record))
 
     def _is_expected(self, record: PodRecord) -> bool:
         """Return True for a new member that is pinned according to its gang's placement."""

@@ -24,8 +24,9 @@ from extender.planner.state.gangtable import GangTable
 from extender.planner.state.minimums import floor_of
 from extender.planner.state.nativegroups import NativeGroups
 from extender.planner.state.placedslots import PlacedSlots
+from extender.planner.state.podchanges import has_same_entry
 from extender.planner.state.podclass import ClassTable
-from extender.planner.state.pods import PodRecord, has_same_entry
+from extender.planner.state.pods import PodRecord
 from extender.planner.state.podtable import PodTable
 from extender.planner.state.spareentries import SpareEntries
 from extender.planner.state.tables import Tables

@@ -8,7 +8,7 @@ from click.testing import CliRunner, Result
 from recorded_world import GPU, RecordedWorld
 
 from extender.record.folder import PATTERN
-from extender.record.status import RecordingGap, RecordingStatus
+from extender.record.reading import RecordingGap, RecordingStatus
 from extender.replay.check import CheckReport, Difference
 from musterctl.app import main
 from musterctl.output.replayed import check_lines, status_lines

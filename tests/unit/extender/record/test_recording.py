@@ -13,9 +13,8 @@ from recorded_world import MIB, NODE, RecordedWorld, head
 from extender.record import lines, recorder
 from extender.record.folder import PATTERN, FolderError, RecordingFolder
 from extender.record.hook import RecordingHook
-from extender.record.reading import Recording, RecordingError
+from extender.record.reading import Recording, RecordingError, status_of
 from extender.record.recorder import PlannerRecorder
-from extender.record.status import status_of
 from extender.replay.replayedworld import ReplayedWorld
 from muster.api.kubernetes.core import PODS, Node, NodeStatus, Pod
 from muster.api.kubernetes.meta import ObjectMeta

@@ -6,8 +6,7 @@ from pathlib import Path
 from click.testing import CliRunner
 from recorded_world import starts
 
-from extender.record.reading import Recording
-from extender.record.status import status_of
+from extender.record.reading import Recording, status_of
 from extender.replay.check import check_recording
 from extender.replay.history import history_of
 from extender.replay.loop import Replay
