@@ -6,9 +6,12 @@ gang requests a resource of which the queue has no share. Rules 5 to 7 compare t
 dominant share without the gang, and the fair share; the smaller value comes first. Rule 8: the older queue comes first.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import inf
+
+from extender.planner.fairshare.allocations import Allocations
+from extender.planner.fairshare.tree import Shares
 
 Row = Sequence[float]
 Key = tuple[bool, bool, int, bool, float, float, "Weight"]
@@ -92,3 +95,41 @@ def dominant(allocated: Row, share: Row, total: Row) -> float:
 def compare(left: Key, right: Key) -> int:
     """Return -1 if the key `left` comes first, 0 if both keys are equal, else 1."""
     return 0 if left == right else -1 if left < right else 1
+
+
+class QueueOrder:
+    """Sort keys of a session's queues; a key is computed again only if the allocations of its queue have changed."""
+
+    def __init__(self, allocations: Allocations, fair: Callable[[], Shares]) -> None:
+        self._allocations, self._tree, self._fair = allocations, allocations.tree, fair
+        self.weighed = list(self._tree.weighed)
+        """Columns of the resources that are compared."""
+        self._quota = self._tree.quota
+        self._known: list[tuple[int, WeighedQueue] | None] = [None] * len(self._tree.names)
+        self._keys: dict[tuple[int, Row], tuple[int, Key]] = {}
+
+    def key(self, row: int, wanted: Row) -> Key:
+        """Return the key of the queue in `row`, whose best gang requests `wanted`, one amount per compared resource."""
+        known, version = self._keys.get((row, wanted)), self._allocations.versions[row]
+        if known is not None and known[0] == version:
+            return known[1]
+        key = key_of(self._queue(row), wanted)
+        self._keys[row, wanted] = version, key
+        return key
+
+    def _queue(self, row: int) -> WeighedQueue:
+        known, version = self._known[row], self._allocations.versions[row]
+        if known is not None and known[0] == version:
+            return known[1]
+        columns = self.weighed
+        queue = WeighedQueue(
+            allocated=self._allocations.allocated[row, columns].tolist(),
+            fair=self._fair()[row, columns].tolist(),
+            quota=self._quota[row, columns].tolist(),
+            limit=self._tree.limit[row, columns].tolist(),
+            total=self._allocations.total[columns].tolist(),
+            priority=self._tree.priority[row],
+            born=self._tree.born[row],
+        )
+        self._known[row] = version, queue
+        return queue

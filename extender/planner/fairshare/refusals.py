@@ -1,9 +1,11 @@
-"""Refusals of gangs by queues, because of limits, other queues' guarantees, or quotas for non-preemptable gangs.
+"""Refusals of gangs by queues: closed queues, limits, others' guarantees, or quotas for non-preemptable gangs.
 
 Every queue from the gang's own queue up to the root is checked, but only for the resources that the gang requests.
 Limits per GPU model do not reject the gang but exclude nodes: once the limit for a model is reached, nodes with this
 model are not candidates (docs/queues.md). The label `nvidia.com/gpu.product` of a node names its GPU model. Limits per
 GPU model count thousandths of nvidia.com/gpu; devices that pods claim in other ways are not counted.
+
+In a queue that is Closing or Closed, finished pods are replaced, but no workload may grow.
 """
 
 import math
@@ -19,13 +21,17 @@ from extender.planner.fairshare.tree import Shares, Sharing, above
 from extender.planner.framework.answers import Causes, Codes, QueueRefusal
 from extender.planner.framework.snapshot import Snapshot
 from extender.planner.limits import Excess
-from extender.planner.reasons.queues import GUARANTEED, OVER_DESERVED, OVER_USER_LIMIT, OVER_WINDOW
+from extender.planner.reasons.queues import GUARANTEED, NOT_OPEN, OVER_DESERVED, OVER_USER_LIMIT, OVER_WINDOW
 from extender.planner.state.amounts import Amounts, sum_along
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
+from muster.api.muster.gang import workload_above
 from muster.api.names import GPU_PRODUCT
-from muster.resources.vector import GPU
+from muster.resources.vector import GPU, PODS
 from muster.volcano.queuelimits import is_model
+
+_Workload = tuple[str, str]
+"""Queue and UID of a workload."""
 
 
 def refusal(excess: Excess, user: str) -> QueueRefusal:
@@ -160,3 +166,60 @@ class ModelLimits:
                 if self._used[bounds.queue, model] + wanted > most:
                     codes[self._of[model]] = self._causes.code(reasons.cause.over_model(model, bounds.queue, most))
         return codes
+
+
+class ClosingSizes:
+    """The number of pods that each workload in a closed queue may still add, given the tentative changes of a cycle.
+
+    The size of a workload is the number of its pods when the planner first observes that the queue is closed. A restart
+    of the planner resets the sizes. While a workload is updated, pods of its new gang may start before the pods of its
+    old gang have ended.
+    """
+
+    def __init__(self) -> None:
+        self._sizes: dict[_Workload, int] = {}
+        self._left: dict[_Workload, int] = {}
+        self._states: dict[str, str] = {}
+        """Maps a queue that is Closing or Closed to its state."""
+        self._axis: dict[str, int] = {}
+
+    def begin(self, snapshot: Snapshot) -> None:
+        """Count the pods of a snapshot; forget workloads that are gone or whose queue is open again."""
+        self._axis = snapshot.axis
+        self._states = {name: queue.status.state for name, queue in snapshot.queues.items() if not queue.open}
+        sizes, running = Counter[_Workload](), Counter[_Workload]()
+        gangs: dict[_Workload, list[GangView]] = {}
+        for gang in snapshot.gangs if self._states else ():
+            if gang.queue in self._states:
+                key, ended = _workload(gang), sum(len(each.taken) - each.alive for each in gang.pod_sets)
+                running[key] += sum(each.alive for each in gang.pod_sets) + snapshot.placed.get(gang.key, 0)
+                if gang.group.status.phase not in {"", "Pending"}:  # the gang was admitted
+                    sizes[key] += sum(max(each.replicas, len(each.taken | each.waiting)) for each in gang.pod_sets)
+                    sizes[key] -= ended
+                if gang.has_pods:
+                    gangs.setdefault(key, []).append(gang)
+        self._sizes = {key: self._sizes.get(key, size) for key, size in sizes.items()}
+        extra = {key: max(each.min_member for each in found) for key, found in gangs.items() if len(found) > 1}
+        self._left = {key: size + extra.get(key, 0) - running[key] for key, size in self._sizes.items()}
+
+    def count(self, gang: GangView, pods: int) -> None:
+        """Count a gang's pods in a tentative placement; a negative number subtracts pods."""
+        if gang.queue in self._states and (key := _workload(gang)) in self._left:
+            self._left[key] -= pods
+
+    def refusal(self, gang: GangView, amounts: Amounts) -> QueueRefusal | None:
+        """Return a refusal if the gang's workload would exceed its size with these additional pods."""
+        if not (state := self._states.get(gang.queue, "")):
+            return None
+        key, pods = _workload(gang), int(amounts[self._axis[PODS]]) if PODS in self._axis else 0
+        if key not in self._left or pods <= max(self._left[key], 0):
+            return None
+        size = self._sizes[key]
+        words = reasons.queues.not_growing(queue=gang.queue, state=state, size=size)
+        return QueueRefusal(NOT_OPEN, gang.queue, PODS, pods, size - self._left[key], size, words)
+
+
+def _workload(gang: GangView) -> _Workload:
+    meta = gang.group.metadata
+    owner = workload_above(meta) or meta.controller
+    return gang.queue, owner.uid if owner else meta.uid

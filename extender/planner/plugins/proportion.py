@@ -16,11 +16,17 @@ from extender.planner.ask import amounts_of_claims
 from extender.planner.dynamic.needs import SharedClaim
 from extender.planner.fairshare.allocations import Accounts, Allocations
 from extender.planner.fairshare.budgets import spent_budgets
-from extender.planner.fairshare.closing import ClosingSizes
 from extender.planner.fairshare.division import Rounding
-from extender.planner.fairshare.order import Key, Row, WeighedQueue, compare, key_of
+from extender.planner.fairshare.order import Key, QueueOrder, Row, compare
 from extender.planner.fairshare.reclaim import Loss, ReclaimRules
-from extender.planner.fairshare.refusals import ModelLimits, beyond_quota, over_guarantee, over_quota, refusal
+from extender.planner.fairshare.refusals import (
+    ClosingSizes,
+    ModelLimits,
+    beyond_quota,
+    over_guarantee,
+    over_quota,
+    refusal,
+)
 from extender.planner.fairshare.shares import UsageMeans, fair_shares
 from extender.planner.fairshare.tree import Shares, Sharing, sharing_of
 from extender.planner.framework.answers import QueueRefusal, ReclaimState, StatusAmounts
@@ -81,24 +87,22 @@ class Proportion(PlainPlugin):
     def on_session_open(self, session: Session) -> None:
         """Register functions for the hooks about queues; the functions share one record of the queues' usage."""
         shares = QueueShares(session, self, self._accounts.allocations(session.snapshot))
-        session.hooks.queue_order.add(Keyed(shares.order, shares.key))
-        session.hooks.is_job_over_queue_capacity.add(shares.over_capacity)
-        session.hooks.is_non_preemptible_job_over_queue_quota.add(shares.over_quota)
-        session.hooks.follow(shares.count)
+        hooks = session.hooks
+        hooks.queue_order.add(Keyed(shares.order, shares.key))
+        hooks.is_job_over_queue_capacity.add(shares.over_capacity)
+        hooks.is_non_preemptible_job_over_queue_quota.add(shares.over_quota)
+        hooks.follow(shares.count)
         if shares.models:
-            over_model = session.hooks.is_task_allocation_on_node_over_capacity
-            over_model.add(lambda gang, cls: shares.models.codes(gang.queue, cls))
-        session.hooks.can_reclaim_resources.add(shares.can_reclaim)
-        session.hooks.reclaim_standing.add(shares.reclaim_standing)
-        session.hooks.reclaim_victim_filter.add(shares.reclaimable)
-        session.hooks.reclaim_scenario_validator.add(shares.reclaim_agreed)
-        session.hooks.holds_over_quota.add(lambda gang: gang.key in shares.beyond_quota)
-        session.hooks.get_queue_allocated_resources.add(
-            lambda queue: shares.allocations.allocated[shares.row(queue)].copy()
-        )
-        session.hooks.get_queue_deserved_resources.add(lambda queue: shares.tree.deserved[shares.row(queue)])
-        session.hooks.get_queue_fair_share.add(lambda queue: shares.fair[shares.row(queue)])
-        session.hooks.queue_standings.add(shares.standings)
+            hooks.is_task_allocation_on_node_over_capacity.add(lambda gang, cls: shares.models.codes(gang.queue, cls))
+        hooks.can_reclaim_resources.add(shares.can_reclaim)
+        hooks.reclaim_standing.add(shares.reclaim_standing)
+        hooks.reclaim_victim_filter.add(shares.reclaimable)
+        hooks.reclaim_scenario_validator.add(shares.reclaim_agreed)
+        hooks.holds_over_quota.add(lambda gang: gang.key in shares.beyond_quota)
+        hooks.get_queue_allocated_resources.add(lambda queue: shares.allocations.allocated[shares.row(queue)].copy())
+        hooks.get_queue_deserved_resources.add(lambda queue: shares.tree.deserved[shares.row(queue)])
+        hooks.get_queue_fair_share.add(lambda queue: shares.fair[shares.row(queue)])
+        hooks.queue_standings.add(shares.standings)
 
 
 class QueueShares:
@@ -118,10 +122,8 @@ class QueueShares:
         self._rules: ReclaimRules | None = None
         """Rules for the last gang that may reclaim, with the allocations before any trial for it."""
         self._fair: Shares | None = None
-        self._standings: list[tuple[int, WeighedQueue] | None] = [None] * len(self.tree.names)
-        self._keys: dict[tuple[int, Row], tuple[int, Key]] = {}
+        self._order = QueueOrder(allocations, lambda: self.fair)
         self._wanted: dict[str, Row] = {}
-        self._quota, self._weighed = self.tree.quota, list(self.tree.weighed)
         if plugin.usage is not None:
             self._keep_usage(plugin.usage)
 
@@ -150,13 +152,10 @@ class QueueShares:
 
     def standings(self) -> dict[str, StatusAmounts]:
         """Return the resources of every queue for the queue's status."""
-        usage = self._plugin.usage
+        usage, vector = self._plugin.usage, self._session.snapshot.vector
+        past = {name: usage.rounded(name) for name in self.tree.names} if usage is not None else {}
         return {
-            name: StatusAmounts(
-                self._session.snapshot.vector(self.fair[row]),
-                self._session.snapshot.vector(self.tree.deserved[row]),
-                None if usage is None else usage.rounded(name),
-            )
+            name: StatusAmounts(vector(self.fair[row]), vector(self.tree.deserved[row]), past.get(name))
             for row, name in enumerate(self.tree.names)
         }
 
@@ -171,34 +170,12 @@ class QueueShares:
         """Return a queue's sort key for the comparison with other child queues of the same parent."""
         return self._key(self.row(queue), gang)
 
-    def _standing(self, row: int) -> WeighedQueue:
-        known, version = self._standings[row], self.allocations.versions[row]
-        if known is not None and known[0] == version:
-            return known[1]
-        columns = self._weighed
-        queue = WeighedQueue(
-            allocated=self.allocations.allocated[row, columns].tolist(),
-            fair=self.fair[row, columns].tolist(),
-            quota=self._quota[row, columns].tolist(),
-            limit=self.tree.limit[row, columns].tolist(),
-            total=self.allocations.total[columns].tolist(),
-            priority=self.tree.priority[row],
-            born=self.tree.born[row],
-        )
-        self._standings[row] = version, queue
-        return queue
-
     def _key(self, row: int, gang: GangView) -> Key:
         wanted = self._wanted.get(gang.key)
         if wanted is None:
             least = self._session.amounts(self._session.ask(gang))
-            wanted = self._wanted[gang.key] = tuple(least[self._weighed].tolist())
-        known, version = self._keys.get((row, wanted)), self.allocations.versions[row]
-        if known is not None and known[0] == version:
-            return known[1]
-        key = key_of(self._standing(row), wanted)
-        self._keys[row, wanted] = version, key
-        return key
+            wanted = self._wanted[gang.key] = tuple(least[self._order.weighed].tolist())
+        return self._order.key(row, wanted)
 
     # -- refusals and reclaiming ------------------------------------------------------------------------------------
 
@@ -283,13 +260,8 @@ class QueueShares:
         losses = [Loss(self.row(chunk.gang.queue), chunk.amounts) for chunk in scenario.chunks if not chunk.moved]
         if self._rules is None or not losses:
             return not losses
-        return self._rules.validate(
-            self.row(scenario.gang.queue),
-            scenario.requested,
-            losses,
-            fixed=self._fixed(scenario.gang),
-            strict=self._plugin.rounding == "kai",
-        )
+        row, fixed, kai = self.row(scenario.gang.queue), self._fixed(scenario.gang), self._plugin.rounding == "kai"
+        return self._rules.validate(row, scenario.requested, losses, fixed=fixed, strict=kai)
 
     def count(self, entry: Operation | Eviction, sign: int) -> None:
         """Update the allocations of queues by one step of a trial."""
