@@ -139,7 +139,7 @@ class _Reader:
                 for member in workload.members.values():
                     pod = pods.get(member.uid)
                     member.at_start = pod if pod is not None and pod.spec.node_name else None
-                workload.group = self._objects[workload.kind].get(_plain_key(workload), workload.group)
+                workload.group = self._objects[workload.kind].get(workload.group.metadata.key, workload.group)
 
     def _put(self, at: float, kind: str, item: Object) -> None:
         key = item.metadata.key
@@ -202,8 +202,7 @@ class _Reader:
 
     def _group(self, at: float, kind: str, item: Any) -> None:
         key = _gang_key(kind, item)
-        known = self._gangs.get(key)
-        if known is not None:
+        if key in self._gangs:
             return
         owner = item.metadata.controller
         came = readable_time(item.metadata.creation_timestamp)
@@ -286,11 +285,6 @@ def _gang_of(pod: Pod) -> str:
 def _gang_key(kind: str, item: Any) -> str:
     meta = item.metadata
     return meta.key if kind == _GROUPS else f"{meta.namespace}/{native_gang(meta.name)}"
-
-
-def _plain_key(workload: SimulatedWorkload) -> str:
-    key: str = workload.group.metadata.key
-    return key
 
 
 def _since_s(pod: Pod, at: float) -> float:

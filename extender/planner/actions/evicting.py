@@ -281,17 +281,9 @@ class Evicting:
     def _search(self, session: Session, asker: Asker, units: list[EvictableUnit]) -> list[EvictableUnit] | None:
         """Decide evictions and placement, and return the victims; None if there is no solution."""
         gang, statement, ask = asker.gang, Statement(session), asker.ask
-        slots = SlotSearch(session, statement, ask)
-        search = Search(
-            session,
-            statement,
-            ask,
-            session.amounts(ask),
-            asker.needs,
-            place=partial(self._placed, slots),
-            agreed=partial(self.agreed, session),
-            moved=self.moves,
-        )
+        slots, amounts = SlotSearch(session, statement, ask), session.amounts(ask)
+        place, agreed = partial(self._placed, slots), partial(self.agreed, session)
+        search = Search(session, statement, ask, amounts, asker.needs, place=place, agreed=agreed, moved=self.moves)
         with undone(statement):
             found = self.solve(search, units)
         pods = sum(len(unit.pods) for unit in found or ())

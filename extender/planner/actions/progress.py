@@ -96,11 +96,8 @@ class TrackPlacements:
             by_others = placement is not None and (placement.spec.victims or holds_back(placement))
             if nothing and not gang.at_rest and not by_others:
                 self._checks[gang.key] = _Check(gang, session.snapshot.generation, session.now)
-        self._forget_deleted(session.snapshot.gangs)
-
-    def _forget_deleted(self, gangs: list[GangView]) -> None:
-        """Forget deleted gangs once more times are remembered than gangs exist, and more than 100."""
-        if max(len(self._half_since), len(self._refused_since)) > 2 * len(gangs) + 100:
+        gangs = session.snapshot.gangs
+        if max(len(self._half_since), len(self._refused_since)) > 2 * len(gangs) + 100:  # some gangs were deleted
             uids = {gang.uid for gang in gangs}
             self._half_since = {uid: since for uid, since in self._half_since.items() if uid in uids}
             self._refused_since = {uid: since for uid, since in self._refused_since.items() if uid in uids}

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Literal, cast, get_args
 
 from extender.planner import reasons
-from extender.planner.state.gangs import GangView, scale_up_of
+from extender.planner.state.declaredgang import scale_up_of
+from extender.planner.state.gangs import GangView
 from muster.api import names
 from muster.api.muster import safetoevict
 from muster.api.volcano.scheduling import PodGroup, Queue

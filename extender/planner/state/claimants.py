@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
-from extender.planner.ledger import EntryKind, Ledger, LedgerEntry
+from extender.planner.ledger import Ledger
+from extender.planner.ledgerentry import EntryKind, LedgerEntry
 from extender.planner.state.amounts import discard, put_entry, tally
 from extender.planner.state.devicetable import ClaimRef, DeviceTable, PodClaims
 from extender.planner.state.podclass import ClassTable

@@ -10,21 +10,16 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from extender.planner import reasons
+from extender.planner.state.declaredgang import DeclaredGang
 from extender.planner.state.gangphase import GangPhase, once_whole, phase_of
 from extender.planner.state.podclass import PodClass
-from extender.planner.state.pods import ABOUT_GANG, PodRecord, preemptable
-from extender.planner.state.podset import PodSetView, counting, enough, lower
+from extender.planner.state.pods import PodRecord
+from extender.planner.state.podset import PodSetView, enough, lower
 from extender.planner.timing import MAX_PLACEMENT_DELAY_S, is_over
 from muster.api import names
-from muster.api.kubernetes.meta import ObjectMeta, parse_time, readable_time
-from muster.api.muster.checkpoint import NoticeAnswer, answer_of
-from muster.api.muster.creator import counted_user
+from muster.api.kubernetes.meta import parse_time, readable_time
 from muster.api.muster.gang import Slot
-from muster.api.muster.native import is_native, subject
 from muster.api.muster.placement import NodeSpares, Placement, StartedWith, slots_of
-from muster.api.volcano.scheduling import PodGroup
-from muster.resources.runtime import declared_s
-from muster.resources.spares import spares_of
 from muster.workloads.table import makes_all_alike
 
 _ACTIVE = (GangPhase.STARTING, GangPhase.ARRIVING, GangPhase.GROWING)
@@ -33,14 +28,9 @@ _STARTED = (GangPhase.WHOLE, GangPhase.GROWING)
 
 
 @dataclass
-class GangView:
+class GangView(DeclaredGang):
     """Immutable view of one gang."""
 
-    key: str
-    group: PodGroup
-    priority: int
-    pod_sets: list[PodSetView]
-    pods: list[PodRecord]
     placement: Placement | None
     arrival: int
     """Position in the order of first observation, for gangs created in the same second."""
@@ -63,17 +53,6 @@ class GangView:
         whole = (alive and once_whole(self.placement)) or (any(counts.values()) and self.satisfied(counts))
         self.phase = phase_of(self.placement, alive=alive, whole=whole)
 
-    @cached_property
-    def uid(self) -> str:
-        """UID of the PodGroup, which distinguishes the gang from earlier gangs with the same name."""
-        return self.group.metadata.uid
-
-    @property
-    def workload(self) -> str:
-        """The gang's name for users: kind and name of its owner (`Job train`), or else the name of its PodGroup."""
-        owner = self.group.metadata.controller
-        return f"{owner.kind} {owner.name}" if owner else f"gang {subject(self.group).metadata.name}"
-
     @property
     def classes(self) -> list[PodClass | None]:
         """The pod class of each pod set; None for a pod set without pods and without a template."""
@@ -85,54 +64,15 @@ class GangView:
         waiting = (pod.cls for pod_set in self.pod_sets if pod_set.mixed for pod in pod_set.waiting.values())
         return list(dict.fromkeys((*self.classes, *waiting)))
 
-    @cached_property
-    def queue(self) -> str:
-        """Name of the gang's queue; Volcano's default queue if the PodGroup names no queue."""
-        return self.group.spec.queue or "default"
-
     @property
     def does_again(self) -> list[PodRecord]:
         """Finished members that run again after an eviction of a member, because the Job restarts as a whole."""
         return [pod for pod in self.pods if pod.taken and not pod.alive] if self.restarts_whole else []
 
     @cached_property
-    def creator(self) -> str:
-        """The user whose limits apply to the gang, read from the PodGroup's annotation."""
-        return counted_user(self.group.metadata.namespace, self.group.metadata.annotations)
-
-    @cached_property
-    def preemptable(self) -> bool:
-        """True if neither the PodGroup nor any pod forbids evictions in favour of other gangs."""
-        return preemptable(self.group.metadata) and all(pod.preemptable for pod in self.pods)
-
-    @cached_property
     def spends_retries(self) -> bool:
         """True if the gang's owner counts an eviction as one of a limited number of failures."""
         return self.retry_spent or any(pod.spends_retries for pod in self.pods)
-
-    @cached_property
-    def options(self) -> dict[str, str]:
-        """Annotations about faults and spare slots, from the PodGroup or else from a pod: the webhook copies them."""
-        options = next((pod.about_gang for pod in self.pods if pod.about_gang), {})
-        own = self.group.metadata.annotations
-        return {**options, **{key: own[key] for key in ABOUT_GANG if key in own}}
-
-    @cached_property
-    def scale_up(self) -> dict[str, str]:
-        """The gang's own settings for requests to autoscalers."""
-        return scale_up_of(self.group.metadata, self.pods[0].labels if self.pods else {})
-
-    @cached_property
-    def framework(self) -> str:
-        """The framework named by a label of the gang's pods, which numbers the members; empty without the label."""
-        return next((label for pod in self.pods if (label := pod.labels.get(names.FRAMEWORK))), "")
-
-    @cached_property
-    def answers(self) -> tuple[NoticeAnswer, ...]:
-        """Annotations about eviction and checkpoints on the PodGroup and members with a node, not of earlier runs."""
-        answers = [pod.answer for pod in self.pods if pod.answer is not None and pod.uses_node]
-        of_group = answer_of(self.group.metadata.annotations)
-        return tuple(answers) if of_group is None else (of_group, *answers)
 
     @cached_property
     def started_s(self) -> float | None:
@@ -141,21 +81,6 @@ class GangView:
         return started or min(
             [pod.bound_at for pod in self.pods if pod.alive and pod.bound_at is not None], default=None
         )
-
-    @cached_property
-    def created(self) -> str:
-        """Creation time of the PodGroup, RFC 3339 (sorts as text)."""
-        return self.group.metadata.creation_timestamp or ""
-
-    @property
-    def min_member(self) -> int:
-        """Number of members that start together or not at all."""
-        return self.group.spec.min_member
-
-    @cached_property
-    def spares_asked(self) -> Mapping[str, int]:
-        """Maps a pod set ("": the largest) to the number of nodes for which it requests spares; mostly empty."""
-        return spares_of(self.options)
 
     @property
     def spares(self) -> list[NodeSpares]:
@@ -169,22 +94,6 @@ class GangView:
             return False
         [world] = self.pod_sets
         return world.alive < len(world.taken) >= self.floor.min_member and not world.failed
-
-    @property
-    def independent(self) -> bool:
-        """True if the gang's pods are independent, so that each pod waits and starts on its own."""
-        marked = self.group.metadata.annotations.get(names.INDEPENDENT) == "true"
-        return marked and self.min_member <= 1 and len(self.pod_sets) <= 1
-
-    @property
-    def indivisible(self) -> bool:
-        """True if the disruption mode of the native PodGroup allows only evicting all of the gang's pods together."""
-        return self.group.metadata.annotations.get(names.INDIVISIBLE) == "true" and is_native(self.group)
-
-    @property
-    def declared_s(self) -> float | None:
-        """Expected runtime, in seconds, of pods that declare no runtime; None if the PodGroup declares none, either."""
-        return declared_s(self.group.metadata.annotations)
 
     @cached_property
     def runtime_s(self) -> float | None:
@@ -204,11 +113,6 @@ class GangView:
         """True if at least one pod of the gang is on a node and has an expected end time."""
         declared, there = self.declared_s, (pod for pod in self.pods if pod.uses_node)
         return self.active or any(pod.runtime.expected_s(declared) is not None for pod in there)
-
-    @cached_property
-    def pending(self) -> bool:
-        """True if the phase of the PodGroup does not yet permit the creation of the gang's pods."""
-        return self.group.status.phase in {"", "Pending"}
 
     @cached_property
     def active(self) -> bool:
@@ -266,11 +170,6 @@ class GangView:
         """Maps a pod set to the ranks of its open slots."""
         begun = self.begun
         return {pod_set.name: pod_set.open_slots(begun=begun) for pod_set in self.pod_sets}
-
-    @property
-    def minimums(self) -> dict[str, int]:
-        """Maps a pod set to the number of its members that must start; all are 0 if minMember is below their sum."""
-        return counting(self.min_member, {pod_set.name: pod_set.minimum for pod_set in self.pod_sets})
 
     def certainly_needed(self) -> dict[str, int]:
         """Maps a pod set to the number of its members without which the gang cannot start."""
@@ -358,12 +257,3 @@ class GangView:
         """Return an epoch greater than the epochs of all earlier placements and pins."""
         known = [pod.epoch or 0 for pod in self.pods]
         return max([self.placement.spec.epoch if self.placement else 0, *known]) + 1
-
-
-def scale_up_of(meta: ObjectMeta, labels: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings for autoscalers in a PodGroup's annotations and labels and in its pods' labels."""
-    found = {key: meta.annotations[key] for key in names.SCALE_UP_KEYS if key in meta.annotations}
-    for known in (meta.labels, labels):
-        if names.SCALE_UP in known:
-            found.setdefault(names.SCALE_UP, known[names.SCALE_UP])
-    return found

@@ -233,8 +233,7 @@ class GangTable:
 
     def _view(self, key: str, group: PodGroup, pods: list[PodRecord], arrival: int) -> GangView:
         give_slots(pods)
-        job = self._job_of(group)
-        placement = self.placement_of(key)
+        job, placement = self._job_of(group), self.placement_of(key)
         _check(group, pods, job, placement)
         sets = pod_sets_of(group, pods, job, self._templates)
         templates = self._templates.templates_of(job) if job else ()
@@ -276,11 +275,7 @@ def _take_in(table: dict[str, T], old: T | None, new: T | None) -> str | None:
 
 
 def _named_for_one_life(group: PodGroup) -> bool:
-    """Return True if pods of an earlier owner with the same name cannot refer to this PodGroup.
-
-    The result is True for a PodGroup that has no owner, belongs to a Volcano Job, or has a name that ends with the
-    owner's UID.
-    """
+    """Return True if, by its name or its owner's kind, pods of an earlier owner cannot refer to this PodGroup."""
     owner = group.metadata.controller
     return owner is None or is_job(owner) or group.metadata.name.endswith(owner.uid)
 
@@ -288,9 +283,8 @@ def _named_for_one_life(group: PodGroup) -> bool:
 def _of_owner(group: PodGroup, pods: list[PodRecord]) -> list[PodRecord]:
     """Return the pods that may belong to the gang, without pods of an earlier or later owner with the same name.
 
-    A workload that is deleted and created again has, for a while, pods of two incarnations, but only one PodGroup. New
-    pods must not be planned as replacements in a gang that is about to be deleted. Old pods must not count as members
-    of the new gang.
+    A workload that is created again has, for a while, pods of two incarnations, but only one PodGroup. New pods must
+    not replace members of a gang that is about to be deleted, nor may old pods count as members of the new gang.
     """
     owner, kind = group.metadata.controller, row_of(group.metadata.controller)
     if owner is None:

@@ -9,7 +9,8 @@ shares GPUs gets other GPUs of the same node.
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from extender.planner.ledger import EntryKind, Ledger, LedgerEntry
+from extender.planner.ledger import Ledger
+from extender.planner.ledgerentry import EntryKind, LedgerEntry
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.pods import PodRecord

@@ -8,7 +8,8 @@ placed on spare slots. A lent spare slot counts only in the queue, because the b
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from extender.planner.ledger import EntryKind, Ledger, LedgerEntry
+from extender.planner.ledger import Ledger
+from extender.planner.ledgerentry import EntryKind, LedgerEntry
 from extender.planner.state.amounts import put_entry
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import ClassTable, PodClass

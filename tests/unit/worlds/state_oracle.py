@@ -13,7 +13,8 @@ from typing import Any, TypeVar
 import numpy as np
 from msgspec import structs
 
-from extender.planner.ledger import EntryKind, Ledger, LedgerEntry
+from extender.planner.ledger import Ledger
+from extender.planner.ledgerentry import EntryKind, LedgerEntry
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.devices import Devices
 from extender.planner.state.placedslots import PlacedSlot

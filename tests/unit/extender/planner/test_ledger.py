@@ -7,7 +7,8 @@ from extender_world import World
 from state_oracle import recomputed_use
 
 from extender.planner.dynamic.needs import ClaimNeeds, SharedClaim
-from extender.planner.ledger import EntryKind, Ledger, LedgerEntry
+from extender.planner.ledger import Ledger
+from extender.planner.ledgerentry import EntryKind, LedgerEntry
 from extender.planner.queueuse import Use
 from extender.planner.state.podclass import ClassTable
 from muster.api.kubernetes.core import PodSpec

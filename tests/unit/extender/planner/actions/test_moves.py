@@ -14,7 +14,7 @@ from victims_world import Cluster, victims
 from extender.planner.actions.allocate import Allocate
 from extender.planner.actions.consolidate import Consolidate
 from extender.planner.framework.decisions import MakeRoom, Place, RoomIsThere
-from extender.planner.ledger import EntryKind
+from extender.planner.ledgerentry import EntryKind
 from extender.planner.plugins.protection import Conformance, MinRuntime
 from muster.api import names
 from muster.api.kubernetes.core import PriorityClass

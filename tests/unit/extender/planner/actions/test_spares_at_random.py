@@ -10,7 +10,7 @@ from extender.planner.actions.allocate import Allocate
 from extender.planner.actions.displace import Recall
 from extender.planner.actions.enqueue import Enqueue
 from extender.planner.framework import decisions
-from extender.planner.ledger import EntryKind
+from extender.planner.ledgerentry import EntryKind
 from muster.api import names
 from muster.api.muster.placement import slots_of
 from muster.resources.vector import GPU

@@ -16,7 +16,7 @@ from shared_gpus import annotations
 
 from extender.planner.framework.operations import Eviction
 from extender.planner.framework.statement import Statement, counted_free, undone
-from extender.planner.ledger import EntryKind, LedgerEntry
+from extender.planner.ledgerentry import EntryKind, LedgerEntry
 from extender.planner.state.devices import Devices as Shares
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 from state_oracle import recomputed_use
 
-from extender.planner.ledger import LedgerEntry
+from extender.planner.ledgerentry import LedgerEntry
 from muster.api import names
 from muster.api.kubernetes.core import Pod
 

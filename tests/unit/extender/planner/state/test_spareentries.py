@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from extender.planner.ledger import EntryKind, Ledger
+from extender.planner.ledger import Ledger
+from extender.planner.ledgerentry import EntryKind
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import ClassTable
 from extender.planner.state.podset import PodSetView
