@@ -255,22 +255,29 @@ def test_a_job_of_a_train_job_counts_from_its_creation_to_its_deletion(desk: Des
     assert (found.job, found.initializers) == (None, {})
 
 
+@pytest.mark.parametrize("known", ["by its counts", "by the cache", "by the refusal"])
 @pytest.mark.parametrize(
     ("once", "live", "verbs"),
     [(False, "as wanted", []), (False, "otherwise", ["apply"]), (True, "as wanted", []), (True, "otherwise", [])],
 )
 def test_an_object_of_a_train_job_that_differs_is_changed_unless_it_is_made_once(
-    desk: Desk, live: str, verbs: list[str], *, once: bool
+    desk: Desk, live: str, verbs: list[str], *, once: bool, known: str
 ) -> None:
-    """One that is as it should be is not written."""
+    """One that is as it should be is not written; three things tell that it exists."""
     status = {
         "jobsStatus": [dict.fromkeys(("ready", "succeeded", "failed", "active", "suspended"), 0) | {"name": "node"}]
     }
-    train = desk.add(TRAIN_JOBS, "t", spec={"runtimeRef": {"name": "r"}}, status=status)
+    train = desk.add(
+        TRAIN_JOBS, "t", spec={"runtimeRef": {"name": "r"}}, status=status if known == "by its counts" else {}
+    )
     owner = manifests.owner("t", "TrainJob", TRAIN_JOBS.api_version, train.metadata.uid)
     meta = {"name": "c", "namespace": "n", "ownerReferences": [owner]}
     manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"a": "as wanted"}}
-    desk.api.add(CONFIG_MAPS, {**manifest, "data": {"a": live}})
+    there = desk.api.add(CONFIG_MAPS, {**manifest, "data": {"a": live}})
     maker = ChildSteps(desk.kit, desk.caches, cast("Any", SimpleNamespace(get=lambda *_: None)))
+    if known == "by the cache":
+        maker.maps.store.add_object(there)
     maker.run_step(train, steps.Ensure(Component(manifest, "a plugin", once=once)))
+    verbs = ["create"] if known == "by the refusal" else verbs
     assert [each.site.rpartition(" ")[2] for each in desk.api.sent] == verbs
+    assert maker._ensured[train.metadata.uid]["ConfigMap/c"].uid == there.metadata.uid

@@ -131,6 +131,9 @@ def test_another_restart_ends_the_row() -> None:
     assert timers.left_s(status, -3600.0) == 0.0, "the clock was set back"
     assert timers.restarted(status, JobEvent(), 4.0, 1.0) == status
     assert timers.back_off(timers.restarted(status, JobEvent(), 11.0, 1.0)) is None
+    noted = timers.back_off(timers.restarted(JobStatus(), refusal, 0.00049, 1.0))
+    assert noted
+    assert noted.until_s == 10.0, "to the millisecond"
 
 
 def test_a_timer_does_not_wait_for_a_clock_that_was_set_back(cluster: Cluster) -> None:

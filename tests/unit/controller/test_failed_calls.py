@@ -20,7 +20,7 @@ from muster.api.kubeflow.trainer import TRAIN_JOBS
 from muster.api.kubernetes.core import CONFIG_MAPS, PODS
 from muster.api.volcano.batch import COMMANDS, Command, Job
 from muster.api.volcano.scheduling import POD_GROUPS
-from muster.kube.errors import APIError, ServerError
+from muster.kube.errors import APIError, Forbidden, ServerError
 from muster.volcano.plugins.base import Owned
 from muster.volcano.podgroup import group_key, pod_group
 from muster.volcano.tasks import reference
@@ -52,6 +52,16 @@ def test_a_pod_that_is_not_created_is_unexpected(desk: Desk, effects: PodEffects
     desk.now_s += 1.0
     assert effects.create_pods(desk.job, [[manifests[failed]]]) == []
     assert len(desk.expectations.pods(reference(desk.job), [])) == 3
+
+
+def test_the_last_refusal_is_told_while_no_pod_is_tried(desk: Desk, effects: PodEffects) -> None:
+    """And how many pods a pass has left out."""
+    manifests = [desk.pod(rank) for rank in range(5)]
+    desk.api.fails(Forbidden("exceeded quota: q"), "create", times=99)
+    told = effects.create_pods(desk.job, [[manifest] for manifest in manifests])
+    assert told[0].endswith("exceeded quota: q")
+    assert told[-1] == "2 more pods were not created, because the quota would reject them too"
+    assert effects.create_pods(desk.job, [manifests]) == told
 
 
 @failing

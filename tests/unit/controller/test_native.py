@@ -121,6 +121,10 @@ def test_gangs_are_published_when_they_come_and_follow_their_minimum() -> None:
     world.show(gang("new", least=2, phase="Running"))
     world.work()
     assert world.cluster.count("merge_patch") == before + 1
+    world.native._group_seen(gang("new"), gang("new", queue="other"))
+    world.native._group_seen(gang("new"), None)
+    world.native._group_seen(None, gang("lone", least=1))
+    assert world.native.worker.queue.get(0) is None, "nothing that is published has changed"
 
 
 def test_a_gang_that_comes_while_all_are_listed_is_published(monkeypatch: pytest.MonkeyPatch) -> None:

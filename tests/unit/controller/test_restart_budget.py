@@ -7,6 +7,7 @@ from builders import job as a_job
 from builders import pod as a_pod
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from controller.job.rules.budget import charged, fault_of, infrastructure_codes, no_restart_left, restarts_of, spent
 from controller.job.rules.events import JobEvent, pod_changed
@@ -80,6 +81,9 @@ def test_who_fails_after_another_was_disrupted_lost_its_connection(ago_s: float,
     other = failed(137, conditions=[told])
     other.metadata.uid = "other"
     assert fault(failed(1), other) == whose
+    for changed in ({"type": "Ready"}, {"status": "False"}):
+        other.status.conditions = [structs.replace(told, **changed)]
+        assert fault(failed(1), other) == "user"
 
 
 def test_a_job_may_call_exit_codes_the_infrastructures() -> None:

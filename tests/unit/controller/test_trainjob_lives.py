@@ -269,6 +269,7 @@ def test_jobs_that_go_on_after_its_end_are_deleted() -> None:
     ended = [{"type": "Failed", "status": "True", "reason": "x", "message": "", "lastTransitionTime": NOW}]
     world.set(TRAIN_JOBS, "t", status={"conditions": ended})
     assert world.acts() == [f"delete Job {FETCH}"]
+    assert not world.controller.train_jobs._compiled
 
 
 def test_nothing_can_be_made() -> None:

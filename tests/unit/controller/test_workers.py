@@ -1,6 +1,7 @@
 """Workers: one Job has one, whatever goes wrong does not end it, and nobody acts without the lease."""
 
 import threading
+import time
 from typing import Any
 
 import pytest
@@ -18,6 +19,8 @@ from muster.kube.errors import Conflict, NamespaceEnds
 PASSES: tuple[str, dict[str, str]] = (
     "muster_controller_reconciles_total", {"controller": "job", "result": "done"}
 )  # fmt: skip
+
+SPENT = "muster_controller_reconcile_seconds_sum", {"controller": "job"}
 
 
 def test_a_job_has_one_worker_at_a_time() -> None:
@@ -39,7 +42,8 @@ def test_a_job_has_one_worker_at_a_time() -> None:
         done.release()
 
     worker = Worker("job", process, threads=3)
-    before = REGISTRY.get_sample_value(*PASSES) or 0
+    before, began = REGISTRY.get_sample_value(*PASSES) or 0, time.perf_counter()
+    spent = REGISTRY.get_sample_value(*SPENT) or 0.0
     worker.start()
     for number in range(3):
         worker.queue.add(f"busy/job-{number}")
@@ -56,6 +60,7 @@ def test_a_job_has_one_worker_at_a_time() -> None:
         assert done.acquire(timeout=10)
     worker.stop()
     assert (REGISTRY.get_sample_value(*PASSES) or 0) >= before + 3 + 12
+    assert 0 < (REGISTRY.get_sample_value(*SPENT) or 0.0) - spent < 3 * (time.perf_counter() - began)
     assert threads == {"job-0", "job-1", "job-2"}
     assert [each.name for each in Worker("alone", process)._threads] == ["alone"]
     assert not twice
