@@ -31,7 +31,7 @@ _UNKNOWN_AFTER_S: Final = 60.0
 """Time in seconds after the extender's start before a warning Event reports that the usage is unknown."""
 
 LATE_S: Final = 600.0
-"""Seconds within which the history recorder must publish a start or end of members; a few are usual."""
+"""Seconds within which the history recorder must publish that members have started or ended; usually it takes a few."""
 
 
 class BudgetReporter:

@@ -89,7 +89,7 @@ class UsageFeed:
 Spent = dict[tuple[str, str], float]
 """Maps a queue and a resource to an amount in the resource's unit, or to a usage in unit seconds."""
 AWAY_S: Final = 60.0
-"""Longest time between two measurements for which the first one's usage is counted; a few seconds are usual."""
+"""Longest time between two measurements for which the first one's usage is counted; usually a few seconds."""
 _NO_RATES: Final[Mapping[tuple[str, str], float]] = {}
 
 

@@ -31,7 +31,7 @@ def there(session: Session, statement: Statement, ask: Ask) -> dict[str, dict[in
 
 
 def orders_of(session: Session, gang: GangView) -> list[list[PodSetView]]:
-    """Return two orders of pod sets: by descending share of the cluster, and as given; affinity comes last."""
+    """Return two orders of pod sets, by descending share and as given; those with affinity to others are last."""
     if len(gang.pod_sets) <= 1:
         return [gang.pod_sets]
     share = shares_of(session)
