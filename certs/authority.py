@@ -14,8 +14,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 BACKDATE = timedelta(days=2)
 """Time for which a certificate is already valid before its creation, so that clients whose clock is up to a day behind
-accept it.
-"""
+accept it."""
 _CA_LIFETIME = timedelta(days=3650)
 _LIFETIME = timedelta(days=365)
 

@@ -1,7 +1,4 @@
-"""Reader of certificates in PEM text: subject, signer, names and lifetime.
-
-The functions do no I/O.
-"""
+"""Reader of certificates in PEM text: subject, signer, names and lifetime. The functions do no I/O."""
 
 import re
 from collections.abc import Collection, Iterable
@@ -18,8 +15,7 @@ from certs.authority import BACKDATE, CertificatePair
 _BLOCK = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
 _RENEWED_AFTER = 2 / 3
 """Fraction of a certificate's lifetime after which the certificate is renewed; the last third is left for retries after
-failures.
-"""
+failures."""
 _SHOWN_CHARS = 12
 
 
@@ -118,8 +114,7 @@ class Pair:
     key_pem: bytes = field(repr=False)
     above: tuple[Certificate, ...] = ()
     """The intermediate authorities that a server presents with its certificate. Muster's own certificates have no
-    intermediate authorities; certificates of another issuer may have some.
-    """
+    intermediate authorities; certificates of another issuer may have some."""
 
     def vouched_by(self, trusted: Collection[Certificate]) -> bool:
         """Return True if a client that trusts the certificates in `trusted` accepts this certificate.

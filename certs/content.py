@@ -112,8 +112,7 @@ def all_pairs(content: Content) -> Iterator[tuple[str, Certificate]]:
 
 _LATE = 4
 """Divisor of the time between a certificate's due renewal and its expiry. After a quarter of this time, the certificate
-is reported as overdue.
-"""
+is reported as overdue."""
 
 
 def problems(

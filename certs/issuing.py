@@ -1,14 +1,16 @@
-"""Execution of the steps that `rotation` decides: new keys and certificates, and the Secret's resulting content."""
+"""Execution of the steps that `rotation` decides: new keys and certificates, the Secret's new content, and Events."""
 
 import ipaddress
 import secrets
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Literal
 
 from certs.authority import Authority, CertificatePair
 from certs.certificate import Pair
 from certs.content import Content
 from certs.rotation import Bundles, Drop, Issue, NewAuthority, Refuse, Situation, Step, WantedCertificate, next_step
+from muster.api.kubernetes.meta import format_time
 
 
 def all_steps(content: Content | None, bundles: Bundles, at: Situation) -> tuple[Content | None, list[Step]]:
@@ -18,6 +20,30 @@ def all_steps(content: Content | None, bundles: Bundles, at: Situation) -> tuple
         steps.append(step)
         content = _after(content or Content(), step, at)
     return content, steps
+
+
+def event_of(step: Step, after: Content) -> tuple[Literal["Normal", "Warning"], str, str]:
+    """Return type, reason and message of the Event of a step; `after` is the content of the Secret after all steps."""
+    match step:
+        case NewAuthority():
+            newest = after.trusted[0]
+            when = (
+                "the authority will sign when every webhook trusts it"
+                if after.coming
+                else "the authority signs from now on"
+            )
+            message = f"{newest.subject} (until {format_time(newest.ends_s)}): {step.why}; {when}"
+            return "Normal", "AuthorityMade", message
+        case Issue():
+            made = [after.leaves[each.name].certificate for each in step.wanted]
+            who = ", ".join(f"{each.subject} (until {format_time(each.ends_s)})" for each in made)
+            by = after.issuer.certificate.subject if after.issuer else ""
+            return "Normal", "CertificateIssued", f"{who} by {by}: {step.why}"
+        case Drop():
+            gone = ", ".join(each.subject for each in step.authorities)
+            return "Normal", "AuthorityDropped", f"{gone}: no replica uses a certificate that this authority signed"
+        case Refuse():
+            return "Warning", "RotationRefused", step.why
 
 
 def _after(content: Content, step: Step, at: Situation) -> Content:

@@ -44,10 +44,7 @@ def key_pair(kind: KeyKind | Literal["rsa"] = "ed25519") -> SSHKeyPair:
 
 
 def pair_of(private: bytes) -> SSHKeyPair:
-    """Return the key pair of a private key in OpenSSH or PEM format.
-
-    Raises ValueError if the key is unreadable.
-    """
+    """Return the key pair of a private key in OpenSSH or PEM format. Raises ValueError if the key is unreadable."""
     load = serialization.load_ssh_private_key if b"OPENSSH" in private else serialization.load_pem_private_key
     try:
         key = load(private, password=None)

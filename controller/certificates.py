@@ -19,8 +19,8 @@ from prometheus_client import Counter, Gauge
 from certs import rotation
 from certs.certificate import Certificate, read_bundle, write_bundle
 from certs.content import Content, all_pairs, annotations_of, data_of, problems, read
-from certs.issuing import all_steps
-from certs.rotation import Since, Situation, Step, Terms, WantedCertificate
+from certs.issuing import all_steps, event_of
+from certs.rotation import Since, Situation, Terms, WantedCertificate
 from controller.kit import KeyController, Kit
 from controller.worker import Retry
 from muster.api import names
@@ -31,7 +31,6 @@ from muster.api.kubernetes.extensions import (
     CertificateSecret,
     WebhookConfiguration,
 )
-from muster.api.kubernetes.meta import format_time
 from muster.kube.client import Client
 from muster.kube.errors import AlreadyExists, APIError, Conflict
 from muster.kube.events import EventWriter
@@ -294,27 +293,3 @@ def measure(content: Content | None) -> None:
         EXPIRES.labels(name).set(certificate.ends_s)
         DUE.labels(name).set(certificate.due_s)
     TRUSTED.set(len(content.trusted) if content else 0)
-
-
-def event_of(step: Step, after: Content) -> tuple[Literal["Normal", "Warning"], str, str]:
-    """Return type, reason and message of the Event of a step; `after` is the content of the Secret after all steps."""
-    match step:
-        case rotation.NewAuthority():
-            newest = after.trusted[0]
-            when = (
-                "the authority will sign when every webhook trusts it"
-                if after.coming
-                else "the authority signs from now on"
-            )
-            message = f"{newest.subject} (until {format_time(newest.ends_s)}): {step.why}; {when}"
-            return "Normal", "AuthorityMade", message
-        case rotation.Issue():
-            made = [after.leaves[each.name].certificate for each in step.wanted]
-            who = ", ".join(f"{each.subject} (until {format_time(each.ends_s)})" for each in made)
-            by = after.issuer.certificate.subject if after.issuer else ""
-            return "Normal", "CertificateIssued", f"{who} by {by}: {step.why}"
-        case rotation.Drop():
-            gone = ", ".join(each.subject for each in step.authorities)
-            return "Normal", "AuthorityDropped", f"{gone}: no replica uses a certificate that this authority signed"
-        case rotation.Refuse():
-            return "Warning", "RotationRefused", step.why

@@ -38,12 +38,10 @@ class ControllerSettings(Settings, frozen=True, kw_only=True):
     """Seconds until a dead leader is replaced. A leader gives up after two thirds of this time without a renewal."""
     shipped: str | None = None
     """Folder with queues and runtimes (YAML files) to apply; objects that users have changed are kept. If no folder is
-    given, the controller applies no objects.
-    """
+    given, the controller applies no objects."""
     report_port: Port = 0
     """HTTPS port where trainers report their progress; 0 disables reports. A report port requires `reportUrl`,
-    `reportCertFile`, `reportKeyFile` and `reportCaFile`.
-    """
+    `reportCertFile`, `reportKeyFile` and `reportCaFile`."""
     report_url: str = ""
     """URL of the report port for pods, e.g. https://muster-reports.muster-system.svc."""
     report_cert_file: str = ""
@@ -59,12 +57,10 @@ class ControllerSettings(Settings, frozen=True, kw_only=True):
     certificates must be provided as files."""
     cert_issuer: Literal["own", "external"] = "own"
     """Issuer of the certificates in `certSecret`: the controller, or an external issuer such as cert-manager, which the
-    controller monitors.
-    """
+    controller monitors."""
     cert_ca_file: str = ""
     """File with additional certificate authorities (PEM) for the caBundles, e.g. the next authority before a change of
-    the issuer. If no file is given, the caBundles contain no additional authorities.
-    """
+    the issuer. If no file is given, the caBundles contain no additional authorities."""
     cert_dns_name: tuple[str, ...] = ()
     """Host names or addresses of the webhook, as in the webhook configurations. If these names change, a new
     certificate is issued."""
@@ -73,8 +69,7 @@ class ControllerSettings(Settings, frozen=True, kw_only=True):
     page's certificate (web.crt, web.key)."""
     cert_lifetime: str = "2160h"
     """Lifetime of a certificate. A certificate is renewed after two thirds of its lifetime, so that problems with the
-    renewal can be fixed in the last third.
-    """
+    renewal can be fixed in the last third."""
     cert_authority_lifetime: str = "8760h"
     """Lifetime of a certificate authority, which is replaced after two thirds of its lifetime."""
     train_jobs_as: Literal["Job", "JobSet"] = "Job"

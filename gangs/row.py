@@ -37,8 +37,7 @@ class GangRow(Struct, frozen=True, rename="camel", kw_only=True):
     """The workload's name for kubectl, such as job.batch/longrun."""
     part: str = ""
     """Part of the workload to which this gang belongs: a replicated job, a Job or a group. The field is empty if the
-    workload has only one gang.
-    """
+    workload has only one gang."""
     gang: str = ""
     """Name of the gang's PodGroup; empty if there is no PodGroup."""
     queue: str
@@ -64,8 +63,7 @@ class GangRow(Struct, frozen=True, rename="camel", kw_only=True):
     """Expected start of the gang (RFC 3339); empty if the start is unknown or the gang has started."""
     earliest_start: str = ""
     """Beginning (RFC 3339) of an interval that ends at `latest_start` and contains the actual start in 80 % of cases;
-    only with --start.
-    """
+    only with --start."""
     latest_start: str = ""
     """End of the interval that begins at `earliest_start`; empty if the end is unknown."""
     start_known_by: str = ""

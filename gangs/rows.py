@@ -1,4 +1,4 @@
-"""The list of gangs, and its changed rows; the list has one row per gang, and one per workload without a gang. Pure."""
+"""The list of gangs, and its changed rows; it has a row per gang, and per workload without a gang. Pure."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,7 +11,6 @@ from gangs import plainjobs
 from gangs.evictions import EvictionText, displacers, evictions
 from gangs.row import GangRow, bare_row, gang_row
 from gangs.words import brief
-from gangs.workloadrows import flow_row, held_row, job_row, plain_job_rows, train_job_row
 from muster.api.base import Resource
 from muster.api.kubeflow.trainer import TRAIN_JOBS, TrainJob
 from muster.api.kubernetes.core import INDEXED_JOBS, IndexedJob, Namespace, Pod
@@ -19,18 +18,84 @@ from muster.api.kubernetes.meta import OwnerReference
 from muster.api.muster.placement import Placement
 from muster.api.muster.placementnotes import current
 from muster.api.muster.pools import is_musters
-from muster.api.muster.states import ENDED, STOPPED, WAITING
+from muster.api.muster.states import ENDED, STOPPED, WAITING, State, without_gang
+from muster.api.names import DEFAULT_QUEUE
+from muster.api.unchecked import value_at
 from muster.api.volcano.batch import Job
-from muster.api.volcano.flow import JobFlow
+from muster.api.volcano.flow import JOB_FLOWS, JobFlow
 from muster.api.volcano.scheduling import PodGroup
 from muster.volcano import podgroup
+from muster.volcano.tasks import job_minimum
 from muster.workloads.kind import WorkloadKind
 from muster.workloads.owners import job_workload, workload_of
 from muster.workloads.sample import JSON
 from muster.workloads.table import gang_of, group_name
+from muster.workloads.verbs import held_pods, released_by
 
 PodsByGang = Mapping[tuple[str, str], list[Pod]]
 """Maps the namespace and the name of a PodGroup to its pods."""
+
+
+def job_row(job: Job, pods: Sequence[Pod]) -> GangRow:
+    """Return the row of a Volcano Job without a PodGroup, which is new, suspended or finished."""
+    state, spec = job.status.state, job.spec
+    called = without_gang(state.phase, job.metadata)
+    owner = job_workload(job)
+    why = state.failure or state.message or ("its gang does not exist yet" if called == "Waiting" else "")
+    if called == "Suspended":
+        why = released_by(owner.name, job.metadata.namespace)
+    return structs.replace(
+        bare_row(owner, job.metadata, called, "" if called == "Completed" else why, pods),
+        queue=spec.queue or DEFAULT_QUEUE,
+        minimum=job_minimum(spec),
+        wanted=sum(task.replicas for task in spec.tasks),
+        priority_class=spec.priority_class_name,
+    )
+
+
+def train_job_row(train_job: TrainJob, pods: Sequence[Pod] = ()) -> GangRow:
+    """Return the row of a TrainJob whose Job does not exist yet or was deleted."""
+    meta, held = train_job.metadata, {each.type: each for each in train_job.status.conditions}
+    owner = OwnerReference.to(TRAIN_JOBS, meta)
+    ends: dict[str, State] = {"Complete": "Completed", "Failed": "Failed", "Blocked": "Waiting"}
+    for kind, state in ends.items():
+        if kind in held:
+            return bare_row(owner, meta, state, "" if kind == "Complete" else held[kind].message, pods)
+    if train_job.spec.suspend:
+        return bare_row(owner, meta, "Suspended", released_by(meta.name, meta.namespace))
+    for each in train_job.status.jobs_status:
+        if each.name.endswith("initializer") and not each.succeeded:
+            return bare_row(owner, meta, "Waiting", f"it waits for its {each.name}")
+    return bare_row(owner, meta, "Waiting", "its Job does not exist yet")
+
+
+def plain_job_rows(job: IndexedJob, namespace: Namespace | None, refusals: plainjobs.Refusals) -> Iterator[GangRow]:
+    """Yield the row of a batch/v1 Job without a gang, if Muster manages the Job or the Job refers to Muster."""
+    queue = plainjobs.queue_of(job, namespace)
+    if queue or plainjobs.means_muster(job):
+        state = plainjobs.state(job, managed=bool(queue))
+        message = plainjobs.reason(job, state, refusals, managed=bool(queue))
+        yield structs.replace(
+            bare_row(OwnerReference.to(INDEXED_JOBS, job.metadata), job.metadata, state, message),
+            queue=queue,
+            wanted=plainjobs.pods_of(job),
+            priority_class=str(value_at(job.spec.template, ("spec", "priorityClassName")) or ""),
+        )
+
+
+def held_row(kind: WorkloadKind, workload: JSON, namespaces: Mapping[str, Namespace]) -> GangRow:
+    """Return the row of a held workload, with its number of pods before the hold."""
+    meta = plainjobs.metadata_of(workload)
+    return structs.replace(
+        bare_row(OwnerReference.to(kind.resource, meta), meta, "Suspended", released_by(meta.name, meta.namespace)),
+        queue=plainjobs.held_queue(kind, workload, namespaces.get(meta.namespace)),
+        wanted=held_pods(kind, workload),
+    )
+
+
+def flow_row(flow: JobFlow) -> GangRow:
+    """Return the row of a JobFlow whose next Job cannot be created."""
+    return bare_row(OwnerReference.to(JOB_FLOWS, flow.metadata), flow.metadata, "Waiting", flow.status.state.message)
 
 
 @dataclass(slots=True)
@@ -46,8 +111,7 @@ class RowSources:
     train_jobs: list[TrainJob] | None = field(default_factory=list)
     plain_jobs: list[IndexedJob] = field(default_factory=list)
     """Jobs of batch/v1, if the user is allowed to read Jobs. A Job without pods has no PodGroup, so the Job's row is
-    built from the Job.
-    """
+    built from the Job."""
     held: list[tuple[WorkloadKind, JSON]] = field(default_factory=list)
     """Held workloads of those kinds in `plainjobs.HELD_KINDS` that the user is allowed to read."""
     job_flows: list[JobFlow] = field(default_factory=list)

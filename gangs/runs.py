@@ -15,12 +15,10 @@ from muster.api.volcano.batch import Job
 
 OUT_OF = 10
 """A number of run times, of which one is shorter and one is longer than the interval. The interval therefore contains
-80 % of the run times.
-"""
+80 % of the run times."""
 LEAST = OUT_OF - 1
 """Minimum number of past runs for an interval. With fewer runs, no two run times bound an interval that contains 80 %
-of run times.
-"""
+of run times."""
 LATEST = 200
 """Maximum number of recent runs per queue, because usage patterns change."""
 _ENDS = ("Completed", "Failed")

@@ -28,8 +28,7 @@ _TRIALS = 200_000
 of gangs, down to a minimum."""
 TRIED = 20
 """Maximum number of waiting gangs to simulate, in scheduling order. Waiting gangs beyond this number get no expected
-start.
-"""
+start."""
 _SEED = 7
 Amounts = NDArray[np.int64]
 

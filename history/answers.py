@@ -22,14 +22,12 @@ Time = Annotated[float, msgspec.Meta(ge=0, le=1e11)]
 """Time in a query, in seconds since the epoch (up to the year 5138)."""
 SILENT_AFTER_S: Final = 60.0
 """The recorder counts as down if its last pass is more than this number of seconds ago. This time is six write
-intervals, which is longer than a restart takes.
-"""
+intervals, which is longer than a restart takes."""
 NO_GANGS: Final = "later events of gangs are missing; the recorder reads them at its start, as far as they still exist"
 NO_USAGE: Final = "later requests and usage of gangs are not included yet"
 NO_BUDGETS: Final = "the budgets shown do not include later usage; the planner includes the usage of its current gangs"
 """Notes to users about the data that is missing while the recorder is down: in lists of gangs, in usage, and in
-budgets.
-"""
+budgets."""
 
 
 class GangQuery(msgspec.Struct, frozen=True, kw_only=True):

@@ -33,8 +33,7 @@ from muster.resources.vector import Vector
 
 REMEMBERED: Final = 200_000
 """Maximum number of ended pods and PodGroups whose UIDs are kept, so that late observations do not begin new entries
-for them.
-"""
+for them."""
 _USER_CHARS: Final = 512
 UID_CHARS: Final = 63
 """Maximum number of characters of a UID in the store."""

@@ -48,8 +48,7 @@ class TimeSpan(NamedTuple, Generic[K]):
     used_from: int | None = None
     lost_from: int | None = None
     """`used_from` is the start of the used part of the held time, and `lost_from` the start of the lost part. A field
-    is None if there is no such part.
-    """
+    is None if there is no such part."""
 
 
 Totals = defaultdict[tuple[K, str], Amounts]

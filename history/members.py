@@ -246,8 +246,7 @@ _EVENT_OF_END = {
 """Maps the reason for a member's end to the kind of event that it causes; other ends cause no event."""
 _TOGETHER: Final = frozenset({What.EVICTED_MEMBER, What.DELETED_MEMBER})
 """Kinds of events that usually affect several members at once; of each kind, only a placement's first event is
-recorded.
-"""
+recorded."""
 _FIRST: Final = ", the first of its placement"
 
 

@@ -1,8 +1,7 @@
 """Records of the history, and the scope of what a user may see.
 
-Times are whole milliseconds, and amounts are exact integers.
-
-Amounts are vectors of `muster.resources.vector`: CPU and GPUs in thousandths, and all other resources in base units.
+Times are whole milliseconds. Amounts are exact integers, in vectors of `muster.resources.vector`: CPU and GPUs in
+thousandths, and all other resources in base units.
 """
 
 from collections.abc import Mapping
@@ -33,8 +32,6 @@ EVENTS_KEPT: Final = 2_000
 """Maximum number of events of a run. A gang that is planned and abandoned for weeks could otherwise fill the store."""
 MOVES_KEPT: Final = 16
 """Maximum number of recorded moves of a gang between queues, so that a tenant cannot fill the store with moves."""
-
-
 NO_MOVES: Final = "[]"
 _MOVES: Final = msgspec.json.Decoder(tuple[tuple[int, str], ...])
 _VECTOR: Final = msgspec.json.Decoder(Vector)
@@ -44,10 +41,7 @@ _SHAPES: Final = 4096
 
 @lru_cache(_SHAPES)
 def vector_of(text: str) -> Vector:
-    """Parse amounts from JSON.
-
-    Equal texts give the same object, which callers must not change.
-    """
+    """Parse amounts from JSON. Equal texts give the same object, which callers must not change."""
     return _VECTOR.decode(text)
 
 
@@ -150,8 +144,7 @@ class LastSeen(msgspec.Struct, kw_only=True, omit_defaults=True):
     group_version: int = 0
     placement_version: int = 0
     """The last seen resource versions of the PodGroup and the placement. Older versions are ignored; a list may contain
-    them after a watch has reported newer versions.
-    """
+    them after a watch has reported newer versions."""
     epoch: int = 0
     phase: PlacementPhase | Literal[""] = ""
     started_at: str = ""
@@ -163,12 +156,10 @@ class LastSeen(msgspec.Struct, kw_only=True, omit_defaults=True):
     priority_class: str = ""
     failure: str = ""
     """Text about the first member that has failed since the last placement was planned; the text begins with the
-    member's name.
-    """
+    member's name."""
     failed_at: str = ""
     """Time of the first failure of a member; of several members that failed at this time, the first by name counts. The
-    field is empty if the member was deleted.
-    """
+    field is empty if the member was deleted."""
     evicted_at: str = ""
     together: dict[What, int] = {}
     """Maps a kind of event that is recorded once per placement to the epoch of the last event of this kind."""
@@ -190,8 +181,7 @@ class Charge(msgspec.Struct, kw_only=True):
 
     queue: str = ""
     """The last queue charged in the period; empty in rows of earlier versions of Muster, for which the gang's queue
-    counts.
-    """
+    counts."""
     user: str = ""
     """The gang's user; empty if the user was unknown at the time."""
     moves: tuple[tuple[int, str], ...] = ()
@@ -246,8 +236,7 @@ class Holding(Charge, kw_only=True):
     """Time of the gang's last checkpoint before the member's end."""
     within: int = 0
     """Uncertainty of the time of the end, in milliseconds. If the end was not observed live, its time is known only to
-    the second.
-    """
+    the second."""
 
 
 class GangEventRow(msgspec.Struct, kw_only=True, frozen=True):

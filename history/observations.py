@@ -33,8 +33,7 @@ KINDS: Final[tuple[Resource[Any], ...]] = (RECORDED_JOBS, POD_GROUPS, PLACEMENTS
 
 WAIT_S: Final = 10.0
 """Maximum time in seconds to wait for the list of nodes. The recorder also works without this list, because the role in
-earlier charts does not allow listing nodes. The list only limits the charged amounts.
-"""
+earlier charts does not allow listing nodes. The list only limits the charged amounts."""
 
 
 class Observation(NamedTuple):

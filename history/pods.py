@@ -79,8 +79,7 @@ class ObservationTime(NamedTuple):
     at: int
     live: bool
     """True if the change was observed when it happened. For a change that was observed live, the recorder's clock is
-    more precise than the object's timestamp.
-    """
+    more precise than the object's timestamp."""
     within: int = 0
     """Uncertainty of the time in milliseconds, for a change that was read afterwards."""
 

@@ -26,13 +26,11 @@ from history.usage import FOLDED
 log = structlog.get_logger(__name__)
 SLICE_MS: Final = 600_000
 """Length (ms) of the parts in which today's data is aggregated; short, so that a flood of events can be aggregated
-soon.
-"""
+soon."""
 _BYTES: Final = 1_000_000
 _ROUNDS: Final = 5
 """Maximum number of attempts to aggregate enough data. Aggregation adds rows with daily usage, so the freed size is
-known only afterwards.
-"""
+known only afterwards."""
 _ROW: Final = 200
 """Estimated bytes of a row in addition to the row's texts, including index entries."""
 
@@ -41,8 +39,7 @@ _TIDY_S: Final = 3600.0
 _SIZE_S: Final = 60.0
 _GROWN: Final = 1.01
 """Factor by which a store that is too large must grow after an aggregation before data is aggregated again. The size
-alone would cause an aggregation at every check, because PostgreSQL does not return the disk space of deleted rows.
-"""
+alone would cause an aggregation at every check, because PostgreSQL does not return the disk space of deleted rows."""
 SIZE: Final = Gauge("muster_history_bytes", "Size of the store in bytes.")
 
 

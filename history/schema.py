@@ -95,8 +95,7 @@ GANG_EVENTS: Final = Table(
     Index("happenings_by_time", "at"),
 )
 """Each event is stored once, even if it is observed repeatedly. A second row with the same run, epoch, kind and subject
-is ignored.
-"""
+is ignored."""
 
 GAPS: Final = Table(
     "gaps",
@@ -120,5 +119,4 @@ FOLDS: Final = Table(
     "folds", METADATA, Column("namespace", String(63), primary_key=True), Column("until", BigInteger, nullable=False)
 )
 """Times until which the usage of namespaces is aggregated. The table contains only namespaces that exceeded their share
-of the store. Their usage is aggregated further than the usage of all other namespaces.
-"""
+of the store. Their usage is aggregated further than the usage of all other namespaces."""

@@ -22,18 +22,15 @@ class HistorySettings(Settings, frozen=True, kw_only=True):
     """HTTP port of /metrics, /healthz and /readyz."""
     database: str = ""
     """URL of the store: sqlite:////folder/history.db or postgresql://user@host:5432/database. If the field is empty,
-    the data is kept in memory, and is lost when the process ends.
-    """
+    the data is kept in memory, and is lost when the process ends."""
     durable: bool = True
     """Whether the store outlives the pod; false if its volume is deleted with the pod (metric
-    `muster_history_durable`).
-    """
+    `muster_history_durable`)."""
     database_file: str = ""
     """File that contains the store's URL, for a URL with a password."""
     keep_days: Annotated[int, Meta(ge=1, le=36500)] = 90
     """Number of days for which every gang and each of its members is stored. The data of older days is aggregated into
-    usage per day.
-    """
+    usage per day."""
     keep_usage_days: Annotated[int, Meta(ge=1, le=36500)] = 1100
     """Number of days for which usage per day is kept; the default is three years."""
     max_megabytes: Annotated[int, Meta(ge=16, le=10_000_000)] = 1024

@@ -45,8 +45,7 @@ class ReadWindow(NamedTuple):
     namespace: str | None = None
     queue: str | None = None
     """Queue to which the query is limited; None for all queues. If this field is set, the grouping keys must contain
-    the queue.
-    """
+    the queue."""
     keys: Sequence[str] | None = None
     """Keys of the ended rows to which the query is limited (`of_keys`); None for all rows."""
 
@@ -95,8 +94,7 @@ def days_of(window: ReadWindow) -> list[ColumnElement[bool]]:
 
 _CHARGED: Final = ("queue", "user")
 """Fields of a key that are columns of each row. In rows of earlier versions, these columns are empty, and the gang's
-values count instead.
-"""
+values count instead."""
 
 
 _Owners = dict[str, tuple[Key, int]]

@@ -17,8 +17,7 @@ OF_SPARES: Final = "spares-"
 """Prefix of the keys of rows for spare slots, which belong to no pod."""
 CHANGES_KEPT: Final = 200
 """Maximum number of recorded changes of spare slots per run, so that tenants cannot fill the store. Further changes are
-recorded only if they increase the amounts.
-"""
+recorded only if they increase the amounts."""
 
 
 def follow(entries: Entries, run: GangRun, placement: Placement, at: int) -> None:

@@ -13,20 +13,7 @@ from typing import Any, Final, Self
 from urllib.parse import quote, unquote
 
 import msgspec
-from sqlalchemy import (
-    Connection,
-    Engine,
-    Executable,
-    Table,
-    create_engine,
-    event,
-    func,
-    inspect,
-    or_,
-    select,
-    text,
-    union,
-)
+import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
@@ -51,7 +38,7 @@ class StoreError(Exception):
 
 
 @cache
-def _insertion(dialect: str, table: Table, *, once: bool, unended: bool, keep: tuple[str, ...]) -> Executable:
+def _insertion(dialect: str, table: sa.Table, *, once: bool, unended: bool, keep: tuple[str, ...]) -> sa.Executable:
     """Return the SQL statement that `insert_rows` executes.
 
     The statement is cached, because building it takes longer than executing it.
@@ -62,7 +49,7 @@ def _insertion(dialect: str, table: Table, *, once: bool, unended: bool, keep: t
         return insert.on_conflict_do_nothing()
     keys = [column.name for column in table.primary_key]
     new: dict[str, Any] = {column.name: insert.excluded[column.name] for column in table.c if column.name not in keys}
-    new |= {name: func.coalesce(table.c[name], new[name]) for name in keep}
+    new |= {name: sa.func.coalesce(table.c[name], new[name]) for name in keep}
     where = table.c.ended.is_(None) if unended else None
     return insert.on_conflict_do_update(index_elements=keys, set_=new, where=where)
 
@@ -70,7 +57,7 @@ def _insertion(dialect: str, table: Table, *, once: bool, unended: bool, keep: t
 class HistoryStore:
     """A store of the history, named by a URL: `sqlite:////path/to/file` or `postgresql://user@host/name`."""
 
-    def __init__(self, engine: Engine, shown: str, *, checked: bool = True) -> None:
+    def __init__(self, engine: sa.Engine, shown: str, *, checked: bool = True) -> None:
         self.engine = engine
         self.shown = shown
         """The store's URL without the password."""
@@ -78,10 +65,7 @@ class HistoryStore:
 
     @classmethod
     def for_writing(cls, url: str) -> Self:
-        """Open a store for the recorder, and bring the store's schema up to date.
-
-        Raises StoreError on failure.
-        """
+        """Open a store for the recorder, and bring the store's schema up to date. Raises StoreError on failure."""
         store = cls(*_engine(url))
         with store.failing():
             store._upgrade()
@@ -137,14 +121,14 @@ class HistoryStore:
         """Create the tables of a new store, or migrate an old store."""
         with self.engine.begin() as connection:
             found = _revision(connection)
-            if not found and not inspect(connection).has_table(NOTES.name):
+            if not found and not sa.inspect(connection).has_table(NOTES.name):
                 METADATA.create_all(connection)
                 VERSIONS.create(connection)
                 connection.execute(VERSIONS.insert(), {"version_num": REVISION})
             elif found != REVISION:
                 self._take_steps(connection)
 
-    def _take_steps(self, connection: Connection) -> None:
+    def _take_steps(self, connection: sa.Connection) -> None:
         from alembic import command  # noqa: PLC0415 - its import costs more than the start of all else
         from alembic.config import Config  # noqa: PLC0415
         from alembic.util import CommandError  # noqa: PLC0415
@@ -164,7 +148,7 @@ class HistoryStore:
     def note(self, key: str) -> str:
         """Return the recorder's note with the given key; empty if there is no such note."""
         with self.failing(), self.engine.connect() as connection:
-            return str(connection.scalar(select(NOTES.c.value).where(NOTES.c.key == key)) or "")
+            return str(connection.scalar(sa.select(NOTES.c.value).where(NOTES.c.key == key)) or "")
 
     def write(self, changes: RowChanges, notes: dict[str, str]) -> None:
         """Write changes and notes in one transaction.
@@ -184,14 +168,14 @@ class HistoryStore:
             self.insert_rows(connection, GAPS, [_packed(each) for each in changes.gaps], once=True)
             self.put_notes(connection, notes)
 
-    def put_notes(self, connection: Connection, notes: dict[str, str]) -> None:
+    def put_notes(self, connection: sa.Connection, notes: dict[str, str]) -> None:
         """Write the recorder's notes, given by key."""
         self.insert_rows(connection, NOTES, [{"key": key, "value": value} for key, value in notes.items()])
 
     def insert_rows(
         self,
-        connection: Connection,
-        table: Table,
+        connection: sa.Connection,
+        table: sa.Table,
         rows: Sequence[dict[str, Any]],
         *,
         once: bool = False,
@@ -213,7 +197,7 @@ class HistoryStore:
         with self.failing(), self.engine.connect() as connection:
             holdings = [
                 Holding(**{**row, "amounts": vector_of(row["amounts"]), "moves": moves_of(row["moves"])})
-                for row in connection.execute(select(HOLDINGS).where(HOLDINGS.c.ended.is_(None))).mappings()
+                for row in connection.execute(sa.select(HOLDINGS).where(HOLDINGS.c.ended.is_(None))).mappings()
             ]
             runs = [
                 GangRun(
@@ -224,10 +208,10 @@ class HistoryStore:
                         "moves": moves_of(row["moves"]),
                     }
                 )
-                for row in connection.execute(select(RUNS).where(RUNS.c.ended.is_(None))).mappings()
+                for row in connection.execute(sa.select(RUNS).where(RUNS.c.ended.is_(None))).mappings()
             ]
-            used = union(*(select(each.c.gang).where(each.c.ended.is_(None)) for each in (HOLDINGS, RUNS)))
-            chosen = select(GANGS).where(or_(GANGS.c.ended.is_(None), GANGS.c.id.in_(used)))
+            used = sa.union(*(sa.select(each.c.gang).where(each.c.ended.is_(None)) for each in (HOLDINGS, RUNS)))
+            chosen = sa.select(GANGS).where(sa.or_(GANGS.c.ended.is_(None), GANGS.c.id.in_(used)))
             gangs = [RecordedGang(**row) for row in connection.execute(chosen).mappings()]
         known = {gang.id for gang in gangs}
         return (gangs, [each for each in runs if each.gang in known], [each for each in holdings if each.gang in known])
@@ -235,7 +219,7 @@ class HistoryStore:
     def ended_pods(self, most: int) -> list[str]:
         """Return the UIDs of the most recently ended pods, latest last."""
         ended = HOLDINGS.c.ended
-        chosen = select(HOLDINGS.c.pod).where(ended.is_not(None)).order_by(ended.desc()).limit(most)
+        chosen = sa.select(HOLDINGS.c.pod).where(ended.is_not(None)).order_by(ended.desc()).limit(most)
         with self.failing(), self.engine.connect() as connection:
             return [str(uid) for uid in connection.execute(chosen).scalars()][::-1]
 
@@ -244,15 +228,13 @@ class HistoryStore:
         with self.failing(), self.engine.connect() as connection:
             if self.engine.dialect.name == "sqlite":
                 pages, free, size = (
-                    connection.execute(text(f"PRAGMA {name}")).scalar_one()
+                    connection.execute(sa.text(f"PRAGMA {name}")).scalar_one()
                     for name in ("page_count", "freelist_count", "page_size")
                 )
                 return float((pages - free) * size / 1e6)
             tables = (NOTES, GANGS, RUNS, HOLDINGS, GANG_EVENTS, GAPS, DAYS, FOLDS)
-            return sum(
-                float(connection.execute(text("SELECT pg_total_relation_size(:name)"), {"name": one.name}).scalar_one())
-                for one in tables
-            ) / 1e6  # fmt: skip
+            size = sa.text("SELECT pg_total_relation_size(:name)")
+            return sum(float(connection.execute(size, {"name": one.name}).scalar_one()) for one in tables) / 1e6
 
     def shrink(self) -> None:
         """Return free space to the disk, unless the database does so itself."""
@@ -268,7 +250,7 @@ def _packed(row: msgspec.Struct, *fields: str) -> dict[str, Any]:
     return {**values, **{field: msgspec.json.encode(values[field]).decode() for field in fields}}
 
 
-def _engine(url: str, *, make: bool = True) -> tuple[Engine, str]:
+def _engine(url: str, *, make: bool = True) -> tuple[sa.Engine, str]:
     """Return the engine for a URL, and the URL without its password; if `make` is true, create a missing file."""
     try:
         parsed = make_url(url)
@@ -284,17 +266,17 @@ def _engine(url: str, *, make: bool = True) -> tuple[Engine, str]:
     parsed = parsed.set(drivername=driver)
     try:
         if driver != "sqlite":
-            engine = create_engine(parsed, pool_pre_ping=True, pool_size=2, connect_args={"connect_timeout": 10})
+            engine = sa.create_engine(parsed, pool_pre_ping=True, pool_size=2, connect_args={"connect_timeout": 10})
             return engine, shown
         given: dict[str, Any] = {"connect_args": {"timeout": _BUSY_S, "check_same_thread": False}}
         if not parsed.database or parsed.database == ":memory:":
             given["poolclass"] = StaticPool  # otherwise each connection would have a separate store
         elif not make:
             parsed = parsed.set(database=f"file:{quote(parsed.database)}", query={"mode": "rw", "uri": "true"})
-        engine = create_engine(parsed, **given)
+        engine = sa.create_engine(parsed, **given)
     except (SQLAlchemyError, ImportError) as error:
         raise StoreError(f"the history at {shown} cannot be used: {error}") from error
-    event.listen(engine, "connect", _prepare)
+    sa.event.listen(engine, "connect", _prepare)
     return engine, shown
 
 
@@ -306,8 +288,8 @@ def _prepare(connection: Any, _: Any) -> None:
     cursor.close()
 
 
-def _revision(connection: Connection) -> str:
+def _revision(connection: sa.Connection) -> str:
     """Return the last migration step that was applied to the database; empty if there is none."""
-    if not inspect(connection).has_table(VERSIONS.name):
+    if not sa.inspect(connection).has_table(VERSIONS.name):
         return ""
-    return str(connection.scalar(select(VERSIONS.c.version_num)) or "")
+    return str(connection.scalar(sa.select(VERSIONS.c.version_num)) or "")

@@ -32,8 +32,7 @@ _ENTRIES: Final = 20_000
 """Number of amounts in a tally above which the tally drops the amounts that are not published."""
 _CHARS: Final = 700_000
 """Maximum number of characters of the published amounts. The rest of the ConfigMap is for the names of queues whose
-usage is left out.
-"""
+usage is left out."""
 _STANDARD: Final = ("cpu", "memory", "pods", "ephemeral-storage")
 
 
@@ -101,8 +100,7 @@ class Tallies:
         self.names: dict[Period, str] = {}
         self.closings = 0
         """Number of members counted so far that have left their nodes. The published usage stays valid as long as this
-        number and the members that hold nodes are unchanged.
-        """
+        number and the members that hold nodes are unchanged."""
         self.left_out = 0
         """Number of queues that the last document leaves out because it would be too large."""
         self.of: dict[Period, Tally] = {}

@@ -20,8 +20,9 @@ from muster.kube.client import Client
 from muster.kube.errors import Forbidden, NotFound
 from muster.workloads.capacity import requests_at, requests_of, without_place
 from muster.workloads.kind import WorkloadKind
+from muster.workloads.podgroup import POD_GROUP
 from muster.workloads.sample import JSON
-from muster.workloads.verbs import ACTED_ON, POD_GROUP, Condition, VerbRequest, changed, condition_of, outcome
+from muster.workloads.verbs import ACTED_ON, Condition, VerbRequest, changed, condition_of, outcome
 from musterctl.cluster import Failed, Where, connect_in, failing_as, for_each, may_list, name_of, whole
 from musterctl.output.listing import show_object, since, without_managers
 from musterctl.steps import Acting, Target, take_steps, try_steps

@@ -12,7 +12,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from controller.job.actions import KNOWN
+from controller.job.commands import KNOWN
 from controller.job.rules import budget
 from controller.trainjob.rules.reports import MAX_BYTES as REPORT_BYTES
 from extender.barrier import LONGEST_S, MEMBER_S

@@ -3,25 +3,27 @@
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from typing import Final, NamedTuple
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlsplit
 
 import structlog
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from history.store import StoreError
 from muster.kube.errors import APIError, Conflict, Forbidden, Invalid, NotFound, Unauthorized
+from muster.process.hosts import host_of, is_loopback
 from web import actions
 from web.context import RequestContext
 from web.counters import LIVE, CountedResponses, pages_of
 from web.pages import gang, past, queues, records, topology, whatif
-from web.security import Guard
 from web.site import SigningIn, Site, account_of
 from web.slow import Threads
 from web.streams import Streams, live
@@ -31,13 +33,72 @@ log = structlog.get_logger()
 FORM_BYTES = 256 * 1024
 """Maximum size of a form in bytes; a form may contain a manifest to simulate."""
 _FIELDS = 50
+POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+)
+HEADERS: Final = {
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+}
+_READING: Final = frozenset({"GET", "HEAD"})
+
+
+class Guard:
+    """Middleware that refuses requests from other sites, and adds headers to each response.
+
+    Pages load nothing from other hosts and contain no inline scripts, so no name that a user has chosen can run as a
+    script. The server accepts a change only as a POST request from one of its own pages.
+    """
+
+    def __init__(self, app: ASGIApp, *, on_loopback: bool = False) -> None:
+        self._app = app
+        self._on_loopback = on_loopback
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers[name] = value
+                if not scope["path"].startswith("/static/"):
+                    headers.setdefault("cache-control", "no-store")
+            await send(message)
+
+        why = refusal(scope["method"], Headers(scope=scope), on_loopback=self._on_loopback)
+        answering = PlainTextResponse(f"{why}\n", 403) if why else self._app
+        await answering(scope, receive, with_headers)
+
+
+def refusal(method: str, headers: Headers, *, on_loopback: bool) -> str:
+    """Return the reason why a request is refused; empty if it is accepted.
+
+    A page of another site can make a browser send a request. If the site has pointed its own name at this machine (DNS
+    rebinding), the Host header contains that name. If the site sends a form, Sec-Fetch-Site or Origin shows the other
+    site. A request with a token in the header Authorization was not forged, because another site cannot make a browser
+    send this header.
+    """
+    host = headers.get("host", "")
+    if on_loopback and not is_loopback(host_of(host)):
+        return "this page is only for browsers on the same machine: open it as localhost"
+    if method in _READING or headers.get("authorization"):
+        return ""
+    site, origin = headers.get("sec-fetch-site"), headers.get("origin")
+    if site == "same-origin" or (site is None and origin and urlsplit(origin).netloc == host):
+        return ""
+    return "a page of another site has sent this request: open the page here, and send it from there"
 
 
 class Page(NamedTuple):
-    """A page: its path, and the function that renders the page.
-
-    The function runs in a thread and may block.
-    """
+    """A page: its path, and the function that renders the page. The function runs in a thread and may block."""
 
     path: str
     answer: Callable[[RequestContext], Response]

@@ -41,8 +41,7 @@ _OF_ROWS: Final[tuple[Resource[Any], ...]] = (
 """Kinds of the objects from which the rows of the list of gangs are computed."""
 _OF_TENANTS: Final[tuple[Resource[Any], ...]] = (TRAIN_JOBS, *(fed.resource for fed in FEED if fed.limited))
 """Kinds of which tenants can create large objects; these kinds have the same memory limits per namespace as in the
-extender.
-"""
+extender."""
 _PACKED: Final[Mapping[Resource[Any], Any]] = {JOBS: Job, TRAIN_JOBS: TrainJob}
 
 

@@ -28,22 +28,19 @@ from web.view import Caller
 
 COOKIE: Final = "__Host-muster"
 """Name of the cookie with the token. Because of the name's prefix, browsers accept the cookie only from this host and
-over TLS.
-"""
+over TLS."""
 FORWARDED: Final = "x-forwarded-access-token"
 """Header in which oauth2-proxy passes the token of a signed-in user."""
 TOKEN_BYTES: Final = 3800
 """Maximum length of a token in bytes, because browsers do not store longer cookies."""
 NAMESPACES: Final = 1000
 """Maximum number of namespaces in which one user's rights are checked; namespaces with gangs come first. Each namespace
-costs one request to the API server per minute.
-"""
+costs one request to the API server per minute."""
 _AT_ONCE: Final = 8
 """Maximum number of namespaces in which rights are checked at the same time, for all users together."""
 _PATIENCE_S: Final = 5.0
 """Maximum time in seconds that a token waits to be checked, so that senders of invalid tokens do not block others for
-long.
-"""
+long."""
 _HOW: Final = "send your token as `Authorization: Bearer`, or sign in at /signin"
 
 

@@ -26,15 +26,13 @@ from web.view import Caller
 
 TRIALS_S: Final = 10.0
 """Time limit in seconds for the search for changes that would let a gang start. After this time, no more changes are
-tried, because other requests wait.
-"""
+tried, because other requests wait."""
 UNREADABLE: Final = (
     "the extender's published configuration cannot be read; the cluster's administrator can find the reason"
 )
 _ASKED: Final[tuple[Resource[Any], ...]] = (POD_GROUPS, scheduling.NATIVE_POD_GROUPS, JOBS, core.PODS)
 """Kinds of objects that a request for an explanation may name. Pods are not tracked separately, because a change of a
-pod also changes the status of its gang.
-"""
+pod also changes the status of its gang."""
 
 
 class Explained(NamedTuple):

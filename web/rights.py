@@ -14,8 +14,7 @@ from muster.kube.client import Client
 T = TypeVar("T")
 BELIEVED_S: Final = 30.0
 """Time in seconds for which an answer of the API server is valid. Data derived from an answer may be used for the same
-time again. Therefore a user who loses a right sees the data for at most another minute.
-"""
+time again. Therefore a user who loses a right sees the data for at most another minute."""
 _MOST: Final = 50_000
 
 

@@ -20,8 +20,7 @@ QUICK_S: Final = 0.15
 """Maximum duration, in seconds, of a computation for which a request waits."""
 SHARE: Final = 10
 """Minimum interval between two computations of a slow value, as a multiple of the computation's time. So the
-computations use at most 10 % of a core.
-"""
+computations use at most 10 % of a core."""
 WAITING: Final = 4
 """Maximum number of requests that wait for slow work; each waiting request occupies one of the server's forty threads.
 """

@@ -107,8 +107,7 @@ class OwnerLookup:
             _MOST_RECENT_BYTES, _RECENT_S, monotonic_s, len
         )
         """Recently read owners, by kind, namespace and UID. The namespace is part of the key, because a tenant can
-        write any UID into a reference and must not see owners of other tenants.
-        """
+        write any UID into a reference and must not see owners of other tenants."""
 
     def find(self, source: Resource[Any], namespace: str, owner: OwnerReference) -> Object | None:
         """Return the owner, from the API server if the cached object is missing or has a different UID.

@@ -32,8 +32,7 @@ K = TypeVar("K", bound="_HasSpec")
 MAX_BODY_BYTES = 5 * 1024 * 1024
 """Maximum size of a request's body, in bytes. The API server accepts objects of 3 MiB and stores 1.5 MiB, and the
 review of an update contains both versions. With a lower limit, clients could neither change nor delete the largest
-objects.
-"""
+objects."""
 CONTENT_TYPE = "application/json"
 UNREADABLE = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
 """Errors that can occur while the body of a request is decoded."""

@@ -37,8 +37,7 @@ class WebhookSettings(Settings, frozen=True, kw_only=True):
     need no such resources."""
     config: str | None = None
     """File with resource groups, in the YAML format of Volcano's admission. The file is read once, at startup. Without
-    a file, no resource groups are defined.
-    """
+    a file, no resource groups are defined."""
     train_jobs_as: Literal["Job", "JobSet"] = "Job"
     """Kind that the controller creates for TrainJobs; the webhook refuses fields that this kind does not support."""
     accelerators: tuple[str, ...] = ()
@@ -46,12 +45,10 @@ class WebhookSettings(Settings, frozen=True, kw_only=True):
     example.com/npu-*. Frameworks start a process for each device. The controller must have the same value."""
     native_pod_groups: bool = True
     """Whether pods of a gang name its native PodGroup (scheduling.k8s.io), which the controller publishes if the API
-    server serves this kind (docs/native-podgroups.md). This setting has no effect if `markPods` is true.
-    """
+    server serves this kind (docs/native-podgroups.md). This setting has no effect if `markPods` is true."""
     durable_history: bool = True
     """Whether the recorder's usage data outlives its pod. Set it to false if no recorder runs, or its store has no
-    volume: queues that enforce a budget then cause a warning.
-    """
+    volume: queues that enforce a budget then cause a warning."""
     traces_endpoint: str = ""
     """URL of a collector for OTLP over HTTP, e.g. http://collector.observability.svc:4318, which gets a trace for each
     gang (docs/operations.md). Requires `muster[tracing]`. If no URL is given, the variable OTEL_EXPORTER_OTLP_ENDPOINT

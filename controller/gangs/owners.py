@@ -4,12 +4,12 @@ from msgspec import structs
 
 from controller.live import controller_of
 from muster.api import names
-from muster.api.kubernetes.core import PODS
+from muster.api.kubernetes.core import NAMESPACES, PODS, Pod
 from muster.api.kubernetes.meta import Object, ObjectMeta
 from muster.api.volcano.scheduling import PodGroup
 from muster.kube.client import Client
 from muster.workloads.kind import GangRules
-from muster.workloads.podgroup import inherited
+from muster.workloads.podgroup import inherited, queue_of
 from muster.workloads.table import gang_rules, row_of
 
 
@@ -51,3 +51,15 @@ def _of_leader(client: Client, owner: Object) -> Object:
         annotations={**moved, **owner.metadata.annotations},
     )
     return structs.replace(owner, metadata=metadata)
+
+
+def keeps_queue(client: Client, pod: Pod, owner: Object | None) -> bool:
+    """Return True if the PodGroup of a pod must keep its queue.
+
+    A PodGroup keeps its queue if neither the pod nor its owner names a queue, or if admission has moved it to the
+    namespace's queue.
+    """
+    if not queue_of(pod, owner):
+        return True
+    namespace = client.get(NAMESPACES, pod.metadata.namespace)
+    return names.VOLCANO_QUEUE in namespace.metadata.annotations

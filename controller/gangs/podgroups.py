@@ -1,7 +1,7 @@
 """PodGroups for pods that use Muster's schedulers and name no PodGroup: one PodGroup per owner.
 
 Owners are not watched, because every change of a gang (scaling, a template update, the end) affects its pods. When pods
-change, their the owner is read, and the PodGroup is created, changed, completed or deleted.
+change, their owner is read, and the PodGroup is created, changed, completed or deleted.
 """
 
 from contextlib import suppress
@@ -9,12 +9,12 @@ from contextlib import suppress
 from msgspec import structs
 
 from controller.caches import ENDED_INDEX, GROUP_INDEX, NAMED_INDEX, NATIVE_INDEX, SharedCaches, named_keys
-from controller.gangs.owners import group_owner, pod_owner
+from controller.gangs.owners import group_owner, keeps_queue, pod_owner
 from controller.kit import KeyController, Kit
 from controller.live import controller_of, delete, find_or_make, get_or_none, owned_by, patch_object
 from muster.api import names
 from muster.api.grammar import many
-from muster.api.kubernetes.core import INDEXED_JOBS, NAMESPACES, PODS, Pod
+from muster.api.kubernetes.core import INDEXED_JOBS, PODS, Pod
 from muster.api.kubernetes.meta import Object, ObjectMeta
 from muster.api.kubernetes.pod_problems import being_evicted
 from muster.api.muster.pools import is_musters
@@ -24,7 +24,7 @@ from muster.kube.errors import APIError, NotFound, Refused
 from muster.process.tracing import SPANS, workload_of
 from muster.resources.delays import doubled_s
 from muster.volcano.tasks import job_of, job_of_pod
-from muster.workloads.podgroup import group_to_make, in_the_queue_of, inherited, pod_group, queue_of, update
+from muster.workloads.podgroup import group_to_make, in_the_queue_of, inherited, pod_group, update
 from muster.workloads.table import PLAIN_PREFIX, gang_of, gang_rules, group_name, row_of, world_of
 
 AGAIN_S = 0.5
@@ -177,7 +177,7 @@ class PodGroups(KeyController):
 
     def _update(self, group: PodGroup, wanted: PodGroup, pod: Pod, owner: Object | None) -> None:
         """Update the PodGroup. If the change of its queue is refused, write the other fields and raise the refusal."""
-        if group.spec.queue != wanted.spec.queue == names.DEFAULT_QUEUE and self._stays(pod, owner):
+        if group.spec.queue != wanted.spec.queue == names.DEFAULT_QUEUE and keeps_queue(self._client, pod, owner):
             wanted = in_the_queue_of(group, wanted)
         patch = update(group, wanted)
         try:
@@ -192,17 +192,6 @@ class PodGroups(KeyController):
     def _create(self, wanted: PodGroup) -> PodGroup:
         with SPANS.around(workload_of(wanted.metadata), "create the PodGroup"):
             return find_or_make(self._client, POD_GROUPS, wanted)[0]  # the name has the owner's UID
-
-    def _stays(self, pod: Pod, owner: Object | None) -> bool:
-        """Return True if the PodGroup must keep its queue.
-
-        A PodGroup keeps its queue if neither the pod nor its owner names a queue, or if admission has moved it to the
-        namespace's queue.
-        """
-        if not queue_of(pod, owner):
-            return True
-        namespace = self._client.get(NAMESPACES, pod.metadata.namespace)
-        return names.VOLCANO_QUEUE in namespace.metadata.annotations
 
     def _refused(self, key: str, owner: Object, error: APIError, group: PodGroup | None) -> None:
         """Record the refusal in an Event for the owner, and retry: the queue may open, or the quota may become free."""

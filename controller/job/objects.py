@@ -131,8 +131,7 @@ class Groups:
         self._expectations = expectations
         self._fits: dict[str, tuple[str, int, frozenset[str]]] = {}
         """Maps the key of an up-to-date PodGroup to its UID, to the Job's generation, and to the tasks that start
-        later.
-        """
+        later."""
 
     def find(self, job: Job) -> PodGroup | None:
         """Return the Job's current PodGroup."""

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 from controller.job.context import Context
 from controller.job.objects import ObjectError
-from controller.job.rules.growth import next_members
 from controller.job.rules.status import Failure
+from controller.job.rules.sync import next_members
 from controller.worker import Retry
 from muster.api.kubernetes.core import Pod
 from muster.api.muster.placement import Placement, slots_of

@@ -11,7 +11,8 @@ from contextlib import suppress
 import structlog
 from msgspec import structs
 
-from controller.job.actions import Actions, CommandHandler
+from controller.job.actions import Actions
+from controller.job.commands import CommandHandler
 from controller.job.context import Context, JobSnapshot
 from controller.job.expectations import KEPT_S
 from controller.job.pending_events import PendingEvents

@@ -19,7 +19,7 @@ from controller.trainjob.obstacle import Obstacle
 from controller.trainjob.report import PASS_EVERY_S, Authorities
 from controller.trainjob.rules import outcome, status
 from controller.trainjob.rules.children import Children, before, finished, initializer_name
-from controller.trainjob.rules.outcome import Computed, EndCondition, computed, of_job_set
+from controller.trainjob.rules.outcome import Computed, EndCondition
 from controller.trainjob.rules.steps import Create, Step, decide
 from controller.trainjob.runtimes import RuntimeFinder
 from controller.trainjob.watched import Watched
@@ -159,7 +159,7 @@ class TrainJobs(KindController[TrainJob]):
         plan = compiled.plan
         children = self._children(train_job, plan)
         now_s = self._wall_s()
-        theirs = self._computed(train_job, children)
+        theirs = self.watched.computed(train_job, children.job_set)
         end = outcome.outcome(children) or theirs.end
         left_s = outcome.left_s(train_job, children, now_s)
         if end is None and left_s is not None and left_s <= 0:
@@ -213,17 +213,6 @@ class TrainJobs(KindController[TrainJob]):
 
     def _children(self, train_job: TrainJob, plan: Plan) -> Children:
         return self._steps.children(train_job, [initializer_name(train_job, each.name) for each in before(plan)])
-
-    def _computed(self, train_job: TrainJob, children: Children) -> Computed:
-        """Return end and counts of a TrainJob from the plugin that computes a status, or else from the JobSet."""
-        plugin, own = self._framework.status, of_job_set(children.job_set)
-        if plugin is None or own.end:
-            return own
-        try:
-            found = computed(plugin.status(self.watched.objects_of(train_job)))
-        except Exception as error:
-            raise Obstacle(f"plugin {plugin.name} computes no status: {type(error).__name__}: {error}") from error
-        return Computed(found.end, tuple(found.with_counts(own.counts)))
 
     def _write(
         self,

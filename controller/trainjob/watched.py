@@ -9,8 +9,10 @@ from typing import Any
 import msgspec
 
 from controller.live import controller_key, owned_by
+from controller.trainjob.obstacle import Obstacle
+from controller.trainjob.rules.outcome import Computed, computed, of_job_set
 from muster.api.base import Resource
-from muster.api.kubeflow.jobset import JOB_SETS
+from muster.api.kubeflow.jobset import JOB_SETS, JobSet
 from muster.api.kubeflow.trainer import TRAIN_JOBS, TrainJob
 from muster.api.kubernetes.core import CONFIG_MAPS, SECRETS, SERVICES
 from muster.api.kubernetes.meta import Object
@@ -69,6 +71,7 @@ class Watched:
     def __init__(self, client: Client, framework: Framework, *, job_sets: bool = False) -> None:
         own = set(Framework(registry.plugins()).watched())
         wanted = [name for name in framework.watched() if name not in own] + [JOB_SETS.full_name] * job_sets
+        self._plugin = framework.status
         self._handlers: list[Handler[Object]] = []
         self._objects = {name: ObjectStore(packed=_resource(name).type) for name in wanted}
         self._reflectors = [OptionalReflector(client, _resource(name), partial(self._changed, name)) for name in wanted]
@@ -101,11 +104,22 @@ class Watched:
         """Return True if the objects of this kind are cached."""
         return resource.full_name in self._objects
 
-    def objects_of(self, train_job: TrainJob) -> list[Mapping[str, Any]]:
+    def _objects_of(self, train_job: TrainJob) -> list[Mapping[str, Any]]:
         """Return all objects that a TrainJob controls, as JSON, keyed by kind and name."""
         uid = train_job.metadata.uid
         found = [each for store in self._objects.values() for each in store.list() if owned_by(each.metadata, uid)]
         return [msgspec.to_builtins(each) for each in sorted(found, key=lambda each: (each.kind, each.metadata.name))]
+
+    def computed(self, train_job: TrainJob, job_set: JobSet | None) -> Computed:
+        """Return end and counts of a TrainJob from the plugin that computes a status, or else from the JobSet."""
+        plugin, own = self._plugin, of_job_set(job_set)
+        if plugin is None or own.end:
+            return own
+        try:
+            found = computed(plugin.status(self._objects_of(train_job)))
+        except Exception as error:
+            raise Obstacle(f"plugin {plugin.name} computes no status: {type(error).__name__}: {error}") from error
+        return Computed(found.end, tuple(found.with_counts(own.counts)))
 
     def _changed(self, name: str, old: Object | None, new: Object | None) -> None:
         one = new or old

@@ -5,20 +5,28 @@ an object is the size of its stored form. The oldest objects are kept, regardles
 excluded object is added to the cache as soon as the namespace has space for the object.
 """
 
+import asyncio
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from heapq import nsmallest
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 import msgspec
+import structlog
 from prometheus_client import Gauge
 
 from muster.api.base import Resource
 from muster.api.kubernetes.meta import Object
 from muster.api.limits import NAMESPACE_BYTES, OBJECT_BYTES
+from muster.kube.errors import APIError
 
 T = TypeVar("T", bound=Object)
+
+log = structlog.get_logger(__name__)
+
+AGAIN_S = 5.0
+"""Interval between two reads of excluded objects, so that not every deletion causes a request."""
 
 KEPT = Gauge(
     "muster_kube_kept_bytes",
@@ -167,6 +175,19 @@ class MemoryLimit(Generic[T]):
                 return found
             self._freed.discard(namespace)
         return []
+
+    async def read_again(self, read: Callable[[str, Self], Awaitable[None]], random: Callable[[], float]) -> None:
+        """Read excluded objects again once there is space for them, until the task is cancelled."""
+        name = self.resource.plural
+        while True:
+            await asyncio.sleep(AGAIN_S * (1 + random()))
+            for key in self.again():
+                try:
+                    await read(key, self)
+                except APIError as error:
+                    log.info("cannot read an object that was left out", resource=name, name=key, why=str(error))
+                except Exception:  # a defect must not leave out objects for good
+                    log.exception("reading an object that was left out failed", resource=name, name=key)
 
     def _to_go(self, space: _Namespace, one: _Weighed) -> list[_Weighed] | None:
         """Return the newer objects to drop so that there is space for an object; None if it must be left out itself."""

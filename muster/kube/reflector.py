@@ -47,8 +47,6 @@ _HEALTHY_S = 5.0
 _LIST_TIMEOUT_S = 60.0
 _WATCH_S = 300.0
 _JOIN_S = 5.0
-AGAIN_S = 5.0
-"""Interval between two reads of excluded objects, so that not every deletion causes a request."""
 _NOT_SERVED_S = 30.0
 """Interval between two checks for a kind that the API server does not serve. The server may serve the kind after a
 restart with another feature gate."""
@@ -153,7 +151,7 @@ class Reflector(Readable, Generic[T]):
         self._task = asyncio.get_running_loop().create_task(self._run(), name=f"reflector-{self._resource.plural}")
         self._task.add_done_callback(self._has_ended)
         if self.mirror.budget is not None:
-            again = self._read_left_out(self.mirror.budget)
+            again = self.mirror.budget.read_again(self._read_left_out, self._random)
             self._again = asyncio.get_running_loop().create_task(again, name=f"left-out-{self._resource.plural}")
 
     def _has_ended(self, _: asyncio.Task[None]) -> None:
@@ -282,26 +280,7 @@ class Reflector(Readable, Generic[T]):
         finally:
             watch.close()
 
-    async def _read_left_out(self, budget: MemoryLimit[T]) -> None:
-        """Read excluded objects again once there is space for them, until the task is cancelled."""
-        while True:
-            await asyncio.sleep(AGAIN_S * (1 + self._random()))
-            for key in budget.again():
-                try:
-                    await self._read_single(key, budget)
-                except APIError as error:
-                    log.info(
-                        "cannot read an object that was left out",
-                        resource=self._resource.plural,
-                        name=key,
-                        why=str(error),
-                    )
-                except Exception:  # a defect must not leave out objects for good
-                    log.exception(
-                        "reading an object that was left out failed", resource=self._resource.plural, name=key
-                    )
-
-    async def _read_single(self, key: str, budget: MemoryLimit[T]) -> None:
+    async def _read_left_out(self, key: str, budget: MemoryLimit[T]) -> None:
         """Read one object by a list request, because some processes may list the kind but not get single objects.
 
         An empty list means that the object was deleted.

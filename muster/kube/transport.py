@@ -58,10 +58,7 @@ garbage collection."""
 
 
 class Transport:
-    """Sender of requests to one API server, which converts error responses into exceptions.
-
-    A transport is used on one event loop, and ends with the loop.
-    """
+    """Sender of requests to one API server, on one event loop; it converts error responses into exceptions."""
 
     def __init__(
         self,
@@ -138,10 +135,7 @@ class Transport:
             return answer
 
     def close(self) -> None:
-        """Close all connections soon; calls in progress fail with `Unreachable`, and later calls open new connections.
-
-        Call the method on the event loop.
-        """
+        """Close all connections soon, on the event loop; calls in progress fail with `Unreachable`."""
         keeper, self._keeper, self._session = self._keeper, None, None
         if keeper is not None:
             keeper.cancel()

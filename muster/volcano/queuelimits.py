@@ -50,8 +50,7 @@ class UsageWindow(NamedTuple):
     """Time at which the window begins, in minutes after midnight."""
     end: int
     """Time at which the window ends, in minutes after midnight of the day on which it begins; more than 24 hours mean
-    the next day.
-    """
+    the next day."""
     zone: ZoneInfo
     limits: Vector
     text: str

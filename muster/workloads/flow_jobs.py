@@ -10,6 +10,7 @@ from typing import Any, Final
 from msgspec import to_builtins
 
 from muster.api.muster.creator import passed_on
+from muster.api.unchecked import value_at
 from muster.api.volcano.batch import JOBS, JobSpec
 from muster.api.volcano.flow import (
     JOB_FLOWS,
@@ -22,6 +23,7 @@ from muster.api.volcano.flow import (
     job_name,
 )
 from muster.workloads.adapter import Owner
+from muster.workloads.kind import Verbs, WorkloadKind, again
 from muster.workloads.sample import JSON
 
 _MAX_LABEL: Final = 63
@@ -35,6 +37,23 @@ _KEYS: Final = {
     "topologySpreadConstraints": "topologyKey",
 }
 """Lists of a pod template that are merged by a key, as in Kubernetes' types; other lists are replaced."""
+_STEPS = f"-l {MADE_FOR}={{namespace}}.{{name}}"
+JOB_FLOW = WorkloadKind(
+    JOB_FLOWS,
+    templates=(),
+    verbs=Verbs(
+        ended=lambda flow: value_at(flow, ("status", "state", "phase")) in {"Succeed", "Failed"},
+        instead={
+            "hold": f"it cannot be held itself: `muster hold {_STEPS}` holds its Jobs, and later steps wait for them",
+            "release": f"it cannot be held itself: `muster release {_STEPS}` releases its Jobs",
+            "move": again("the Jobs of a JobFlow stay in the queues that admitted them"),
+            "priority": f"`muster priority {_STEPS} --class CLASS` changes its Jobs; for later steps, change the "
+            "JobTemplates",
+            "resize": "resize its Jobs by their own names; for later steps, change the JobTemplates",
+        },
+    ),
+)
+"""The kind JobFlow, whose pods belong to its Jobs."""
 
 
 def job_manifest(job_flow: JobFlow, flow: Flow, template: JobTemplate) -> JSON:

@@ -14,11 +14,13 @@ from muster.api.kubernetes.meta import Object, ObjectMeta, OwnerReference
 from muster.api.limits import whole_number
 from muster.api.muster.gang import workload_note
 from muster.api.muster.pools import is_musters
-from muster.api.volcano.scheduling import NetworkTopology, PodGroup, PodGroupSpec
+from muster.api.unchecked import value_at
+from muster.api.volcano.scheduling import POD_GROUPS, NetworkTopology, PodGroup, PodGroupSpec
 from muster.resources.pods import pod_usage, quota
 from muster.volcano.podgroup import new_group, spec_changes
 from muster.volcano.pods import COPIED_ANNOTATIONS, COPIED_LABELS, DISRUPTION, copied
 from muster.volcano.tasks import job_of
+from muster.workloads.kind import Verbs, WorkloadKind
 from muster.workloads.table import MAKERS, gang_of, gang_rules, group_name, is_independent, min_member, plain_group
 
 _GROUP_ANNOTATIONS = (*names.GANG_KEYS, names.ELASTIC, *names.SCALE_UP_KEYS)
@@ -29,6 +31,22 @@ _OWNER_PREFIX = "volcano.sh/"
 _TOPOLOGY_MODE = "volcano.sh/network-topology-mode"
 _TOPOLOGY_TIER = "volcano.sh/network-topology-highest-tier"
 _COMPUTED = ("minMember", "queue", "priorityClassName", "minResources", "networkTopology")
+_OPERATOR = "other objects create its pods"
+POD_GROUP = WorkloadKind(
+    POD_GROUPS,
+    templates=(),
+    verbs=Verbs(
+        ended=lambda group: value_at(group, ("status", "phase")) == "Completed",
+        classes=(("spec", "priorityClassName"),),
+        instead={
+            "cancel": f"{_OPERATOR}, and would wait for the PodGroup forever: first delete these pods or their owner",
+            "hold": f"{_OPERATOR}: hold the objects that create them",
+            "release": f"{_OPERATOR}: release the objects that create them",
+            "resize": f"{_OPERATOR}: change the number of pods in these objects; the gang's minimum is spec.minMember",
+        },
+    ),
+)
+"""The kind PodGroup, which a user or an operator creates for pods of their own."""
 
 
 def group_to_make(pod: Pod) -> str | None:

@@ -13,9 +13,9 @@ from typing import Any, Literal, NamedTuple
 from muster.api import names
 from muster.api.limits import whole_number
 from muster.api.unchecked import mapping, value_at
-from muster.api.volcano.flow import JOB_FLOWS, MADE_FOR
-from muster.api.volcano.scheduling import POD_GROUPS
-from muster.workloads.kind import Path, Place, Verbs, WorkloadKind, again, pod_templates, with_templates
+from muster.workloads.flow_jobs import JOB_FLOW
+from muster.workloads.kind import Path, Place, Verbs, WorkloadKind, pod_templates, with_templates
+from muster.workloads.podgroup import POD_GROUP
 from muster.workloads.sample import JSON
 from muster.workloads.table import KINDS
 
@@ -23,44 +23,11 @@ Verb = Literal["cancel", "hold", "release", "move", "priority", "resize"]
 Condition = Literal["waiting", "running", "evicted", "suspended", "ended"]
 """State of a workload. A workload in the state "evicted" waits again after all its pods were evicted."""
 
-_OPERATOR = "other objects create its pods"
 _PREEMPTS = (
     "; a higher class may preempt gangs of lower classes at once: `muster simulate -f` of its manifest with the new "
     "class shows which"
 )
 _WAITS_THERE = "it waits there, and may displace gangs at once if that queue or its class entitles it to"
-POD_GROUP = WorkloadKind(
-    POD_GROUPS,
-    templates=(),
-    verbs=Verbs(
-        ended=lambda group: value_at(group, ("status", "phase")) == "Completed",
-        classes=(("spec", "priorityClassName"),),
-        instead={
-            "cancel": f"{_OPERATOR}, and would wait for the PodGroup forever: first delete these pods or their owner",
-            "hold": f"{_OPERATOR}: hold the objects that create them",
-            "release": f"{_OPERATOR}: release the objects that create them",
-            "resize": f"{_OPERATOR}: change the number of pods in these objects; the gang's minimum is spec.minMember",
-        },
-    ),
-)
-"""The kind PodGroup, which a user or an operator creates for pods of their own."""
-_STEPS = f"-l {MADE_FOR}={{namespace}}.{{name}}"
-JOB_FLOW = WorkloadKind(
-    JOB_FLOWS,
-    templates=(),
-    verbs=Verbs(
-        ended=lambda flow: value_at(flow, ("status", "state", "phase")) in {"Succeed", "Failed"},
-        instead={
-            "hold": f"it cannot be held itself: `muster hold {_STEPS}` holds its Jobs, and later steps wait for them",
-            "release": f"it cannot be held itself: `muster release {_STEPS}` releases its Jobs",
-            "move": again("the Jobs of a JobFlow stay in the queues that admitted them"),
-            "priority": f"`muster priority {_STEPS} --class CLASS` changes its Jobs; for later steps, change the "
-            "JobTemplates",
-            "resize": "resize its Jobs by their own names; for later steps, change the JobTemplates",
-        },
-    ),
-)
-"""The kind JobFlow, whose pods belong to its Jobs."""
 ACTED_ON = (*(kind for kind in KINDS if kind.verbs), POD_GROUP, JOB_FLOW)
 """Kinds to which the commands can be applied."""
 

@@ -50,8 +50,7 @@ class RoleRule(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid
     """Names of the objects to which the rule is limited; empty means all objects."""
     implicit: bool = False
     """True for a right that is checked as part of another request, by admission or by an apply that creates an object.
-    Audit logs do not show such checks.
-    """
+    Audit logs do not show such checks."""
 
 
 class CommandRights(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -34,7 +34,7 @@ from musterctl.plane.machine import free_ports
 from musterctl.plane.plane import Plane
 from musterctl.plane.state import API_SERVER, COMPONENTS, CONTROLLER, ETCD, WEBHOOK, PlaneOptions
 from webhook import registration
-from webhook.trust import TrustCheck
+from webhook.main import TrustCheck
 
 pytestmark = [pytest.mark.plane, pytest.mark.long]
 WaitFor = Callable[..., Any]

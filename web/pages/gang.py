@@ -44,8 +44,7 @@ LINE_CHARS: Final = 4_000
 """Maximum number of characters of a log line; longer lines are cut."""
 EVENTS_OF_PODS: Final = 6
 """Maximum number of pods whose Events are shown, because each pod costs a request. The Events of pods that do not run
-come first.
-"""
+come first."""
 _RANK_DIGITS: Final = 6
 
 

@@ -1,10 +1,9 @@
 """The page of one gang: its state and reason, changes that let it start, its events, members and Kubernetes Events.
 
-Pure.
-
-All input comes from one namespace, which the caller may read; `places` draws the nodes of the members.
+Pure. All input comes from one namespace, which the caller may read.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from urllib.parse import quote
@@ -15,17 +14,18 @@ from extender.explain.report import GangReport
 from extender.explain.text import TextLine, lines_of
 from gangs.members import begun
 from gangs.row import GangRow
-from gangs.words import plain
+from gangs.words import plain, ranks_text
 from muster.api.kubernetes.core import Event, Pod
 from muster.api.kubernetes.meta import readable_time
 from muster.api.kubernetes.pod_problems import deletion_began, failure, problem
-from muster.api.muster.placement import Placement
+from muster.api.muster.gang import DEFAULT_POD_SET
+from muster.api.muster.placement import Placement, slots_of
 from muster.api.muster.states import ENDED
+from muster.api.ranges import natural
 from muster.api.volcano.scheduling import PodGroup
 from muster.workloads.table import slot_of
 from web.views.gangs import GangLine, address, line
 from web.views.parts import ListPart, Moment, moment, part_of
-from web.views.places import RackOfNodes, racks
 
 MEMBERS = 200
 """Number of members on one page; the map shows the nodes of all members."""
@@ -33,6 +33,67 @@ EVENTS = 50
 """Maximum number of Events on the page; the latest ones are shown."""
 _MOST_CHARS = 1_000
 """Maximum length of an Event's text, which other programs write."""
+NODES = 400
+"""Maximum number of nodes that are drawn; further nodes are only counted."""
+NO_RACK = ""
+
+
+class NodeOfGang(Struct, frozen=True):
+    """A node with members of the gang, or with slots that are planned for them."""
+
+    name: str
+    ranks: str
+    """The ranks on the node by pod set, as text, such as `worker 0-7`."""
+    members: int
+    running: int
+    state: str
+    """State of the members on the node: runs, starts, reserved or ended."""
+
+
+class RackOfNodes(Struct, frozen=True):
+    """One rack."""
+
+    name: str
+    """Name of the rack; empty for nodes without a known rack."""
+    nodes: list[NodeOfGang]
+    members: int
+    more: int
+    """Number of nodes that are not drawn."""
+
+
+def racks(
+    pods: Sequence[Pod], placement: Placement | None, state: str, rack_of_node: Mapping[str, str]
+) -> list[RackOfNodes]:
+    """Return the racks of a gang's nodes, sorted by name; if no pod has a node, the racks of its planned nodes."""
+    ranks: dict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
+    running: dict[str, int] = defaultdict(int)
+    for pod in pods:
+        node = pod.spec.node_name
+        if node:
+            slot = slot_of(pod.metadata)
+            place = slot.pod_set if slot else DEFAULT_POD_SET
+            ranks[node][place].add(slot.rank if slot else len(ranks[node][place]))
+            running[node] += pod.status.phase == "Running"
+    if placement is not None and state not in ENDED and placement.status.phase != "Abandoned":
+        for slot, node in slots_of(placement):
+            ranks[node][slot.pod_set].add(slot.rank)
+    by_rack: dict[str, list[str]] = defaultdict(list)
+    for node in ranks:
+        by_rack[rack_of_node.get(node, NO_RACK)].append(node)
+    found, left = [], NODES
+    for rack in sorted(by_rack, key=natural):
+        names = sorted(by_rack[rack], key=natural)
+        drawn = [_node(name, ranks[name], running[name], state) for name in names[:left]]
+        left -= len(drawn)
+        members = sum(len(numbers) for name in names for numbers in ranks[name].values())
+        found.append(RackOfNodes(rack, drawn, members, len(names) - len(drawn)))
+    return found
+
+
+def _node(name: str, ranks: Mapping[str, set[int]], running: int, state: str) -> NodeOfGang:
+    numbers_by_set = {pod_set: sorted(numbers) for pod_set, numbers in sorted(ranks.items())}
+    how = "ended" if state in ENDED else "reserved" if state == "Reserved" else "runs" if running else "starts"
+    return NodeOfGang(name, ranks_text(numbers_by_set), sum(map(len, numbers_by_set.values())), running, how)
 
 
 class GangStep(Struct, frozen=True):
@@ -99,8 +160,7 @@ class GangPage(Struct, frozen=True):
     buttons: list[Button]
     explained: str
     """Address of the page that searches for changes that would let the gang start; empty if this page already shows
-    all.
-    """
+    all."""
 
 
 class GangObjects(Struct, frozen=True):

@@ -1,7 +1,4 @@
-"""The page of queues: the tree of queues with their usage, shares and limits, and the waiting gangs.
-
-Pure.
-"""
+"""The page of queues: the tree of queues with their usage, shares and limits, and the waiting gangs. Pure."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -30,8 +30,7 @@ CLOCKS_S = 60.0
 """Tolerated clock skew in seconds: if an event is further in the future, a clock must have been set back."""
 MAX_NOTED = 100
 """Maximum number of timers that a Job's status records, earliest first. A hundred timers are enough, because the
-restart after an eviction usually includes further evicted pods.
-"""
+restart after an eviction usually includes further evicted pods."""
 _ACTING = frozenset({"Pending", "Running", "Restarting"})
 _DEFAULTS = asdict(SYNC)
 

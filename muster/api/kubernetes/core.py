@@ -131,19 +131,6 @@ class PodSpec(Wire):
     scheduling_group: PodSchedulingGroup | None = None
 
 
-class PodResourceClaimStatus(Wire):
-    """The claim that was created for an entry of a pod's `resourceClaims`; empty if the entry needs no claim."""
-
-    name: str = ""
-    resource_claim_name: str | None = None
-
-
-class PodExtendedResourceClaimStatus(Wire):
-    """The claim that kube-scheduler created for a pod's extended resources."""
-
-    resource_claim_name: str = ""
-
-
 class PodStatus(Wire):
     """Status of a pod, as kubelet and kube-scheduler report it."""
 
@@ -158,8 +145,8 @@ class PodStatus(Wire):
     """Actual resources of the whole pod, if the spec sets resources for the pod as a whole."""
     allocated_resources: Quantities = field(default_factory=dict)
     """Resources that kubelet has allocated to the pod as a whole."""
-    resource_claim_statuses: list[PodResourceClaimStatus] = field(default_factory=list)
-    extended_resource_claim_status: PodExtendedResourceClaimStatus | None = None
+    resource_claim_statuses: list[devices.PodResourceClaimStatus] = field(default_factory=list)
+    extended_resource_claim_status: devices.PodExtendedResourceClaimStatus | None = None
 
     def condition(self, kind: str) -> meta.ReportedCondition | None:
         """Return the condition of this type, such as PodScheduled; None if the pod has no such condition."""

@@ -42,10 +42,7 @@ class DeviceTaint(Wire):
 
 
 class Device(Wire):
-    """One device of a pool.
-
-    A name of an attribute or capacity without a domain belongs to the driver's domain.
-    """
+    """One device of a pool. A name of an attribute or capacity without a domain belongs to the driver's domain."""
 
     name: str = ""
     attributes: dict[str, DeviceAttribute] = field(default_factory=dict)
@@ -167,6 +164,19 @@ class DeviceClaim(Wire):
 
     requests: list[DeviceRequest] = field(default_factory=list)
     constraints: list[DeviceConstraint] = field(default_factory=list)
+
+
+class PodResourceClaimStatus(Wire):
+    """The claim that was created for an entry of a pod's `resourceClaims`; empty if the entry needs no claim."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+
+
+class PodExtendedResourceClaimStatus(Wire):
+    """The claim that kube-scheduler created for a pod's extended resources."""
+
+    resource_claim_name: str = ""
 
 
 class UsedClaim(Wire):

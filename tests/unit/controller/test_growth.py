@@ -6,7 +6,7 @@ from builders import pod as a_pod
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.job.rules.growth import next_members
+from controller.job.rules.sync import next_members
 from muster.api.kubernetes.core import Pod
 from muster.api.muster.gang import Slot
 from muster.api.volcano.batch import Job, PartitionPolicy, TaskSpec

@@ -16,8 +16,9 @@ import controller
 from certs.authority import Authority
 from certs.certificate import Certificate, Pair, read_bundle
 from certs.content import Content
+from certs.issuing import event_of
 from certs.rotation import Drop, Refuse
-from controller.certificates import CertificateOptions, Keeper, event_of
+from controller.certificates import CertificateOptions, Keeper
 from controller.worker import Retry
 from muster.api import names
 from muster.api.kubernetes.extensions import CERTIFICATE_SECRETS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS

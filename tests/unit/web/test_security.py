@@ -4,7 +4,7 @@ import pytest
 from starlette.datastructures import Headers
 from web_world import HERE, Pages, cluster
 
-from web.security import refusal
+from web.app import refusal
 from web.view import Caller
 
 

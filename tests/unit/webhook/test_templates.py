@@ -16,7 +16,7 @@ from webhook import review
 from webhook.apiserver import DryRuns
 from webhook.validate.trials import MAX_TRIED
 from webhook.validate.volcano_job import job as validate_job
-from webhook.validate.volcano_job.templates import check_templates, sample
+from webhook.validate.volcano_job.job import check_templates, sample
 
 CAUSES = [
     {"reason": "FieldValueRequired", "message": "Required value", "field": "spec.containers[0].image"},

@@ -11,7 +11,7 @@ from certs.authority import Authority
 from muster.api import names
 from muster.api.kubernetes.extensions import WEBHOOK_CONFIGURATIONS, WebhookConfiguration
 from muster.process.tls import Files
-from webhook.trust import TrustCheck
+from webhook.main import TrustCheck
 
 VERSIONS = count(1)
 

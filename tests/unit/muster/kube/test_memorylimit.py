@@ -14,7 +14,7 @@ from short_args import growth
 from muster.api.kubernetes.core import CONFIG_MAPS
 from muster.api.kubernetes.meta import Object, ObjectMeta
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
-from muster.kube import reflector as reflectors
+from muster.kube import memorylimit
 from muster.kube.memorylimit import MemoryLimit, weight_of
 from muster.kube.reflector import Reflector
 from muster.kube.store import Mirror, ObjectStore
@@ -176,7 +176,7 @@ class Groups(ListWatchApi):
 
 async def test_a_cache_reads_what_was_left_out_when_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
     """By its name, as it is then."""
-    monkeypatch.setattr(reflectors, "AGAIN_S", 0.001)
+    monkeypatch.setattr(memorylimit, "AGAIN_S", 0.001)
     heavy = {"annotations": {"a": "x" * 1000}, "namespace": "ns"}
     one, other = (
         {"metadata": heavy | {"name": name, "uid": name, "resourceVersion": "1", "creationTimestamp": created}}

@@ -4,9 +4,8 @@ import msgspec
 from page_world import NOW, member, reserved, row
 
 from muster.api.kubernetes.core import Event
-from web.views.gang import EVENTS, MEMBERS, Button, GangObjects, gang_view
+from web.views.gang import EVENTS, MEMBERS, NODES, Button, GangObjects, gang_view, racks
 from web.views.parts import ListPart
-from web.views.places import NODES, racks
 
 RACKS = {"node-0": "rack-a", "node-1": "rack-a", "node-2": "rack-b"}
 

@@ -9,11 +9,12 @@ from devices_world import CPU, Devices, asks, claim_use, device, exactly, templa
 from msgspec import structs
 
 from extender.planner.state.devicetable import ClaimRef, PodClaims, claim_refs
-from muster.api.kubernetes.core import Pod, PodResourceClaimStatus, PodSpec
+from muster.api.kubernetes.core import Pod, PodSpec
 from muster.api.kubernetes.devices import (
     MOST_PODS,
     DeviceClass,
     DeviceTaintRule,
+    PodResourceClaimStatus,
     ResourceClaim,
     ResourceClaimTemplate,
     ResourceSlice,
