@@ -100,10 +100,7 @@ class RecordedGang(msgspec.Struct, kw_only=True):
 
     id: str
     """The gang's identity: namespace, UID of the workload (the PodGroup's UID if there is no owner), and name of the
-    PodGroup.
-
-    Any user may claim any UID as owner, so a UID counts only within its namespace.
-    """
+    PodGroup. Any user may claim any UID as owner, so a UID counts only within its namespace."""
     namespace: str
     name: str
     """Name of the gang's workload."""
@@ -281,8 +278,7 @@ class Scope(msgspec.Struct, frozen=True):
 
     namespaces: frozenset[str] | None = None
     born: frozenset[tuple[str, int]] = frozenset()
-    """The namespaces with their creation times (ms); data from before a namespace's creation belongs to another tenant.
-    """
+    """The namespaces with their creation times (ms); earlier data belongs to another tenant."""
 
     @classmethod
     def from_creation(cls, created: Mapping[str, str | None], now: float) -> Self:
