@@ -35,9 +35,9 @@ from muster.api.kubernetes.core import (
     NodeSpec,
     NodeStatus,
     Pod,
-    PodResourceClaimStatus,
     PodStatus,
 )
+from muster.api.kubernetes.devices import PodResourceClaimStatus
 from muster.api.kubernetes.meta import Object, ObjectMeta, ReportedCondition, format_time
 from muster.api.muster.gang import Slot, pinned_affinity
 from muster.api.muster.placement import Placement

@@ -20,8 +20,8 @@ from extender.planner.state.pods import PodRecord
 from extender.planner.timing import Timing
 from muster.api import names
 from muster.api.kubernetes.autoscaling import ProvisioningRequest
-from muster.api.kubernetes.core import Namespace, Pod, PodResourceClaimStatus, Taint
-from muster.api.kubernetes.devices import ResourceClaim, ResourceClaimTemplate
+from muster.api.kubernetes.core import Namespace, Pod, Taint
+from muster.api.kubernetes.devices import PodResourceClaimStatus, ResourceClaim, ResourceClaimTemplate
 from muster.api.kubernetes.meta import LabelSelector, ObjectMeta, ReportedCondition, format_time
 from muster.api.muster.usage import PeriodUsage, PublishedUsage, QueueUsage, period_of
 from muster.api.volcano.scheduling import NetworkTopology, SubGroupPolicy

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.resources.labels import read_selector, selects
+from muster.resources.labels import read_selector
 
 MATCHES = {
     "": ({}, True),
@@ -31,7 +31,7 @@ MALFORMED = [
 def test_a_selector_selects_by_labels(text: str) -> None:
     """A label that is missing has none of the values that `notin` and `!=` exclude."""
     labels, wanted = MATCHES[text]
-    assert selects(read_selector(text), labels) is wanted
+    assert all(each.holds(labels) for each in read_selector(text)) is wanted
 
 
 @pytest.mark.parametrize("text", MALFORMED)
