@@ -75,7 +75,7 @@ class Committer:
     def carry_out(self, session: Session) -> None:
         """Write all decisions of this cycle; wait until all placements and evictions are confirmed or refused."""
         writes, placements, decided = self.writes, self._placements, session.decided
-        writes.all("placement", partial(placements.close, session), decided(decisions.ClosePlacement))
+        writes.all("placement", partial(placements.close, session), placements.due(session))
         avoids = decided(decisions.Avoid)
         writes.all("placement", placements.avoid, avoids)
         if any(avoid.avoided for avoid in avoids):

@@ -89,6 +89,8 @@ class _Memory:
     """Temporary reason why the gang waits, and the time since when this reason has not changed."""
     noted: GangView | None = None
     """View of the gang whose status `extender.notes` has written since the last cycle, which lacks it."""
+    ends: tuple[GangView, float] | None = None
+    """View of the just started gang whose placement annotation ends later, and the time of this write."""
 
 
 class PodGroupStatusWriter(Writer):
@@ -102,24 +104,36 @@ class PodGroupStatusWriter(Writer):
     def wrote(self, gang: GangView, status: PodGroupStatus) -> None:
         """Record that `extender.notes` has written the status that results from this cycle."""
         known = self._known[gang.key]
-        known.noted, known.written_s, known.held = gang, self._monotonic_s(), None
+        known.noted, known.written_s, known.held, known.ends = gang, self._monotonic_s(), None, None
         self._report(gang, status, None)
 
     def holds(self, gang: GangView, status: PodGroupStatus) -> bool:
-        """Return True if the end of the placement annotation of a just started gang is written later, with `status`."""
+        """Return True if the end of the placement annotation of a just started gang is written later, with `status`.
+
+        `extender.notes` then writes the status together with this end.
+        """
         now = self._monotonic_s()
-        return gang.group.status.phase == "Inqueue" and now < self._due_s(gang, status, now) < inf
+        due_s = self._due_s(gang, status, now)
+        held = gang.group.status.phase == "Inqueue" and now < due_s < inf
+        self._known[gang.key].ends = (gang, due_s) if held else None
+        return held
+
+    def still_holds(self, gang: GangView) -> bool:
+        """Return True if `holds` has returned True for this view of the gang and the time of the write has not come."""
+        ends = self._known[gang.key].ends
+        return ends is not None and ends[0] is gang and self._monotonic_s() < ends[1]
 
     def write(self, session: Session) -> None:
         """Write the statuses that result from this cycle's decisions, for all gangs."""
         waits = {decision.gang.key: decision for decision in session.decided(decisions.Unschedulable)}
         placed = {decision.gang.key for decision in session.decided(decisions.Place)}
+        closed = {decision.gang.key for decision in session.decided(decisions.ClosePlacement)}
         gangs, now = [*session.snapshot.gangs, *session.snapshot.excluded], self._monotonic_s()
         for gang in gangs:
             known = self._known[gang.key]
             why = _lasting(known, gang, _why(known, gang, waits.get(gang.key), now), now)
             noted, known.noted = known.noted, None
-            if noted is gang:
+            if noted is gang or (gang.key in closed and known.ends is not None and known.ends[0] is gang):
                 continue
             enqueued = gang.key in session.enqueued
             decided = enqueued, gang.key in placed, why.why if why else NOTHING

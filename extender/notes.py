@@ -43,6 +43,10 @@ class NoteWriter(Writer):
         self._statuses.wrote(gang, status)
         self._cluster.change(lambda state: state.on_pod_group_written(group))
 
+    def is_due(self, close: decisions.ClosePlacement) -> bool:
+        """Return False if the end of this placement is known to be written later."""
+        return close.phase != "Bound" or not self._statuses.still_holds(close.gang)
+
     def remove(self, known: Placement) -> PodGroup:
         """Remove the annotation before the placement becomes a Placement object; the caller updates the state later."""
         return self._patch(known.metadata, known, {"metadata": {"annotations": {names.PLACEMENT: None}}})

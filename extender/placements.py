@@ -130,6 +130,10 @@ class PlacementWriter(Writer):
         body = {"apiVersion": PLACEMENTS.api_version, "kind": PLACEMENTS.kind, "metadata": metadata}
         return self._client.create(PLACEMENTS, {**body, **wanted.as_json()}, meta.namespace)
 
+    def due(self, session: Session) -> list[decisions.ClosePlacement]:
+        """Return the ends of placements that must be written now."""
+        return [close for close in session.decided(decisions.ClosePlacement) if self._notes.is_due(close)]
+
     def close(self, session: Session, close: decisions.ClosePlacement) -> None:
         """Write the end of a placement; if the placement is abandoned, cancel the bind calls of its members."""
         placement = close.gang.placement

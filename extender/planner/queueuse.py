@@ -21,15 +21,20 @@ class Use:
     staying: Vector = field(default_factory=dict)
     leaving: Vector = field(default_factory=dict)
     """Resources of pods that are being deleted."""
+    _copy: "Use | None" = field(default=None, init=False, repr=False, compare=False)
+    """The last copy, if the usage has not changed since."""
 
     def add(self, amounts: Mapping[str, int], sign: int, *, leaving: bool) -> None:
         """Add the resources of one pod; with sign -1, subtract them."""
+        self._copy = None
         for resource, amount in amounts.items():
             tally(self.leaving if leaving else self.staying, resource, sign * amount)
 
     def copy(self) -> "Use":
-        """Return a copy of the usage."""
-        return Use(dict(self.staying), dict(self.leaving))
+        """Return a copy of the usage, which is for reading only: all copies of an unchanged usage are one object."""
+        if self._copy is None:
+            self._copy = Use(dict(self.staying), dict(self.leaving))
+        return self._copy
 
 
 class QueueUse:

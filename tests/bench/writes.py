@@ -20,6 +20,7 @@ from muster.api.volcano.batch import JOBS, Job
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.kube.client import Client
 from muster.volcano.podgroup import group_name, pod_group
+from muster.volcano.tasks import owner_of
 from musterctl.plane import rights
 from musterctl.plane.plane import Plane
 from tests.bench.throughput import cpu_s, manifest
@@ -94,7 +95,7 @@ def writes(plane: Plane) -> Iterator[tuple[str, Write]]:
         "read a Placement, a user with a certificate",
         lambda n: user.get(PLACEMENTS, group_name(jobs[_name(n)]), _NAMESPACE),
     )
-    yield "create a pod, controller", lambda n: controller.create(PODS, _pod(n), _NAMESPACE)
+    yield "create a pod, controller", lambda n: controller.create(PODS, _pod(n, jobs[_name(n)]), _NAMESPACE)
     yield "create an Event, extender", lambda n: extender.create(EVENTS, _event(n), _NAMESPACE)
 
 
@@ -117,9 +118,10 @@ def _placement(job: Job, groups: dict[str, Any]) -> dict[str, Any]:
     return {"metadata": metadata, "spec": spec, "status": {"phase": "Planned", "planned": 1}}
 
 
-def _pod(number: int) -> dict[str, Any]:
+def _pod(number: int, job: Job) -> dict[str, Any]:
     spec = manifest("x", 1)["spec"]["tasks"][0]["template"]["spec"]
-    return {"metadata": {"name": _name(number)}, "spec": {**spec, "schedulerName": "volcano"}}
+    metadata = {"name": _name(number), "ownerReferences": [to_builtins(owner_of(job))]}
+    return {"metadata": metadata, "spec": {**spec, "schedulerName": "volcano"}}
 
 
 def _event(number: int) -> dict[str, Any]:

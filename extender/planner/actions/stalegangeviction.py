@@ -25,11 +25,16 @@ class StaleGangEviction:
 
     def __init__(self) -> None:
         self._since: dict[str, float] = {}
+        self._sound: dict[str, GangView] = {}
+        """Maps a gang's key to the view at the last check, if the gang was not stale; views never change."""
 
     def execute(self, session: Session) -> None:
         """Decide Evict for all members of gangs that are incomplete for longer than the grace period."""
         grace_s = session.inputs.timing.staleness_grace_s
-        stale = {gang.uid: gang for gang in session.snapshot.gangs if session.attempt(gang, _is_stale)}
+        before, gangs = self._sound, session.snapshot.gangs
+        checked = [gang for gang in gangs if before.get(gang.key) is not gang]
+        stale = {gang.uid: gang for gang in checked if session.attempt(gang, _is_stale)}
+        self._sound = {gang.key: gang for gang in gangs if gang.uid not in stale and gang.key not in session.failures}
         self._since = {uid: self._since.get(uid, session.now) for uid in stale}
         for uid, gang in stale.items() if grace_s >= 0 else ():
             waits = bool(session.failed_on.get(gang.key))  # it waits because a node is avoided after a failure

@@ -58,11 +58,13 @@ class Written:
         self.statuses.write(session)
         return session
 
-    def ended(self) -> Session:
-        """A cycle that ends the placement, written."""
+    def ended(self, takes_s: float = 0.0) -> Session:
+        """A cycle that ends the placement, written; the cycle takes a while between the end and the statuses."""
         session = self.world.session(self.world.progress)
-        [close] = of(session, decisions.ClosePlacement)
-        self.writer.close(session, close)
+        assert of(session, decisions.ClosePlacement)
+        for close in self.writer.due(session):
+            self.writer.close(session, close)
+        self.world.now += takes_s
         self.statuses.write(session)
         return session
 
@@ -110,6 +112,39 @@ def test_its_end_and_running_are_one_write(*, late: bool) -> None:
     assert (one.api.writes, one.statuses_started, one.group.status.phase) == (2, 0, "Running")
     assert (one.placement.status.phase, one.placement.status.started) == ("Bound", True)
     assert one.world.view(one.key).started
+
+
+def test_no_status_is_written_beside_the_end_that_brings_it() -> None:
+    """Even if its moment comes between the two: there would be two writes, and one of them in vain."""
+    one = Written()
+    one.placed()
+    one.world.pod(one.key, "worker", 0, CPU2, node="node-0", pin="node-0", epoch=1, phase="Running")
+    one.ended(takes_s=COUNTS_REST_S)
+    assert (one.api.writes, one.statuses_started) == (1, 0)
+    one.ended()
+    assert (one.api.writes, one.statuses_started, one.group.status.phase) == (2, 0, "Running")
+
+
+def test_an_end_that_waits_is_not_looked_at_again() -> None:
+    """Hundreds of them may wait in each of many cycles."""
+    one = Written()
+    one.placed()
+    one.world.pod(one.key, "worker", 0, CPU2, node="node-0", pin="node-0", epoch=1, phase="Running")
+    looks = 0
+    holds = one.statuses.holds
+
+    def counting(*of_gang: Any) -> bool:
+        nonlocal looks
+        looks += 1
+        return holds(*of_gang)
+
+    one.statuses.holds = counting  # type: ignore[method-assign]
+    for _ in range(3):
+        one.ended()
+    assert looks == 1
+    one.world.now += COUNTS_REST_S
+    one.ended()
+    assert (looks, one.group.status.phase) == (2, "Running")
 
 
 def test_what_is_given_up_becomes_an_object() -> None:

@@ -40,6 +40,15 @@ def test_pods_of_a_gang_count_for_its_queue_once_that_is_known() -> None:
         assert is_empty(ledger)
 
 
+def test_a_copy_of_a_usage_stays_as_it_was() -> None:
+    """It is made anew only after a change: cycles copy the usage of each gang, and few of them have changed."""
+    use = Use({"pods": 1})
+    copy = use.copy()
+    assert copy is use.copy()
+    use.add({"pods": 1}, 1, leaving=False)
+    assert (copy, use.copy()) == (Use({"pods": 1}), Use({"pods": 2}))
+
+
 def is_empty(ledger: Ledger) -> bool:
     """Nothing is counted, and nothing is known of any gang that has a PodGroup no more."""
     queues = ledger.queues

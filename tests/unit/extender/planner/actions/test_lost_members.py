@@ -6,6 +6,7 @@ from topology_world import Racks, racks_of
 
 from extender.explain.members import pod_set_report
 from extender.groupcontent import wanted_status
+from extender.planner.actions import stalegangeviction
 from extender.planner.actions.allocate import Allocate
 from extender.planner.actions.enqueue import Enqueue
 from extender.planner.actions.stalegangeviction import StaleGangEviction
@@ -47,6 +48,25 @@ def test_without_topology_it_is_told_what_all_nodes_lack() -> None:
     made_again(world, key, world.pod(key, "worker", 1, GPU8, node=nodes[1], phase="Failed"), 1)
     why = only(world.plan(), decisions.Unschedulable)
     assert why.message.startswith("worker: 1 pod that the gang has lost waits for room; of 2 nodes: ")
+
+
+def test_a_gang_is_looked_at_again_only_when_it_has_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Most gangs have not: then a cycle need not count the members of all of them."""
+    world, key = World(), ""
+    world.nodes(2, gpus=8)
+    key = world.gang("a", {"worker": (2, GPU8)}, phase="Running")
+    for rank in range(2):
+        world.pod(key, "worker", rank, GPU8, node=f"node-{rank}", phase="Running")
+    looks: list[str] = []
+    is_stale = stalegangeviction._is_stale
+    monkeypatch.setattr(stalegangeviction, "_is_stale", lambda *of_gang: looks.append(key) or is_stale(*of_gang))
+    stale = StaleGangEviction()
+    for _ in range(3):
+        world.session(stale)
+    assert looks == [key]
+    world.pod(key, "worker", 1, GPU8, node="node-1", phase="Failed")
+    world.session(stale)
+    assert looks == [key, key]
 
 
 def test_it_moves_to_another_rack_after_the_grace_period() -> None:
