@@ -14,7 +14,7 @@ from muster.api.kubernetes.meta import format_time
 
 
 def all_steps(content: Content | None, bundles: Bundles, at: Situation) -> tuple[Content | None, list[Step]]:
-    """Take all steps that are possible now; return the Secret's new content, which one write stores, and the steps."""
+    """Take all possible steps; return the Secret's new content, for a single write, and the steps taken."""
     steps: list[Step] = []
     while step := next_step(content, bundles, at):
         steps.append(step)

@@ -55,7 +55,7 @@ def _replaced(group: PodGroup, living: Sequence[Pod], pods: Sequence[Pod]) -> st
 
 
 def failed_text(pods: Sequence[Pod], ending: str) -> str:
-    """Return why a gang failed: its first failed pod, and its owner's message unless this names the same pod."""
+    """Return why a gang failed: its first failed pod and, unless it names this pod, the message of its owner."""
     first = first_failure(pods)
     if first is None or f"pod {first[0].metadata.name} " in ending:
         return ending

@@ -61,7 +61,7 @@ plane_option = click.option(
     envvar="MUSTER_NAME",
     show_envvar=True,
     shell_complete=completion.planes,
-    help="A local control plane of `muster up`.",
+    help="A local control plane that `muster up` has started.",
 )
 kubeconfig_option = click.option(
     "--kubeconfig", type=FILE, help="Another cluster.  [default: KUBECONFIG, else the plane]"

@@ -106,7 +106,7 @@ def _changed_spec(spec: QueueSpec, field_name: str, resource: str, value: str) -
         if field_name == "guarantee":
             return replace(spec, guarantee=Guarantee(resource={**spec.guarantee.resource, resource: value}))
         return replace(spec, **{field_name: {**getattr(spec, field_name), resource: value}})
-    known = "weight=N, priority=N, and capability, deserved and guarantee with a resource: deserved.cpu=16"
+    known = "weight=N, priority=N, or capability, deserved or guarantee with a resource, such as deserved.cpu=16"
     raise ValueError(f"a queue has no {field_name + '.' + resource if resource else field_name!r}; there is {known}")
 
 

@@ -57,7 +57,7 @@ class DomainReport(Struct):
     level: str
     nodes: int
     unused: int
-    """Number of nodes that accept pods and have no usage of the first resource."""
+    """Number of nodes that accept pods and on which none of the first reported resource is in use."""
     room: dict[str, DomainCapacity]
     """Maps a resource to its capacity, in the order in which the resources were found."""
     fragmented: float | None

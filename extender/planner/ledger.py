@@ -16,10 +16,10 @@ reserved   the first waiting gang of a queue, minus      Planner, every    next 
            amounts that pods will have freed by then     cycle             is gone
 
 On a node, every entry counts for all pods; the verbs and the planner use the same sum, `nodes.used`. The capacity of
-`leaving` pods belongs to the gang for which the pods were evicted. Slots of a gang with victims are therefore `placed`
-in addition to the victims' entries. `reserved` capacity is not in use yet and changes with time, so it has separate
-arrays (`Ledger.reserved`). Reserved capacity is not available to pods and gangs that would still be running when the
-first waiting gang starts.
+`leaving` pods belongs to the gang for which the pods were evicted. While victims end, both entries count: their
+`leaving` entries and the `placed` slots of the gang for which they were evicted. `reserved` capacity is not in use yet
+and changes with time, so it has separate arrays (`Ledger.reserved`). Reserved capacity is not available to pods and
+gangs that would still be running when the first waiting gang starts.
 
 In a queue, an entry counts towards limits and shares, or only towards limits; entries of other schedulers' pods do not
 count. The devices of a named claim count once in each queue with pods that use the claim. The entry for a named claim's

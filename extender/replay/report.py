@@ -18,7 +18,7 @@ from extender.simulate.members import SimulatedWorkload
 from muster.api.kubernetes.meta import format_time
 
 MOST = 10
-"""Maximum number of listed gangs with a longer wait, and of listed gangs with a shorter wait."""
+"""Maximum length of each of two lists: gangs that wait longer with the change, and gangs that wait for less time."""
 LEAST_S = 1.0
 """Minimum difference, in seconds, between two waits for them to count as different."""
 

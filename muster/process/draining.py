@@ -1,7 +1,7 @@
 """Server that keeps serving after SIGTERM until its clients have closed their connections.
 
 Over HTTP/1.1, a client may send its next request on an idle connection at the moment when the server closes the
-connection; the request is then lost, and Go's clients do not repeat a POST. Only the client can close an idle
+connection. The request is then lost, and Go's clients do not repeat a POST. Only the client can close an idle
 connection without this risk. Go's clients, and so API servers, do so after 90 s. The responses of a stopping server
 therefore ask the client to close the connection (`Connection: close`), and the server waits for the rest.
 """

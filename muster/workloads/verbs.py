@@ -210,7 +210,9 @@ def _priority(given: _Given, request: VerbRequest) -> Outcome:
         return Outcome(f"{message}, whose priority counts up to the highest priority of its pods", at_once)
     if given.condition == "running" and given.verbs.count:
         return Outcome(
-            f"it runs, and a change of the class restarts its pods: first use muster hold {given.title}", refused=True
+            "it is running, and a change of its priority class would restart its pods: "
+            f"first use muster hold {given.title}",
+            refused=True,
         )
     if given.condition == "running":
         return Outcome(f"{message}; a higher class counts for pods that are created from now on", at_once)

@@ -108,7 +108,7 @@ def test_a_gang_that_answers_goes_at_once(client: Client, namespace: str, muster
     why = "preempted by Job high of priority 1000 in queue default"
     assert condition(first) == (
         "True",
-        f"1 pod is to be evicted at {until}, or as soon as the gang has answered: {why}",
+        f"1 pod is to be evicted at {until}, or as soon as the gang answers the notice: {why}",
     )
     wait_for(lambda: events(client, namespace, "EvictionNotice"), 10, "an Event on the Job")
     assert not any(pod.metadata.deletion_timestamp for pod in pods_of(client, namespace, "low"))

@@ -59,9 +59,9 @@ class Admitted:
 class OfflineAdmission:
     """Admission of new objects by a webhook with these resource groups.
 
-    Objects on which a decision depends are looked up in `documents`, then in `cluster`. With `native`, each workload is
-    also followed by the native PodGroups of its gangs. `user` is the name of the user who creates the objects; "" if
-    the user is unknown.
+    Objects on which a decision depends are looked up in `documents`, then in `cluster`. With `native`, the result
+    contains, after each workload, the native PodGroups of its gangs. `user` is the name of the user who creates the
+    objects; "" if the user is unknown.
     """
 
     def __init__(

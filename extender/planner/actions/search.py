@@ -49,7 +49,7 @@ class SlotSearch:
 
     @property
     def lacking(self) -> bool:
-        """True if the gang lacks members of its minimum, even counting the slots on the statement."""
+        """True if the gang is below its minimum, even with the statement's slots."""
         return self.statement.slots < self.ask.least
 
     @property

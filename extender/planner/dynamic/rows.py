@@ -69,7 +69,7 @@ def rows_of(
     alls: Collection[DeviceKind],
     patterns: Collection[Pattern],
 ) -> Rows:
-    """Build the resources that represent these kinds.
+    """Build the resources that represent these kinds of devices.
 
     `bits` maps each kind to its bit in patterns, and `alls` contains the kinds that are requested with mode `All`.
 

@@ -26,7 +26,7 @@ ReservationMode = Literal["strict", "reserve", "besteffort"]
 
 
 class Causes:
-    """Codes for the causes why nodes cannot take a pod (`reasons.cause`); 0 for nodes that can take the pod."""
+    """Codes for the reasons why nodes cannot take a pod (`reasons.cause`); 0 for nodes that can take the pod."""
 
     def __init__(self) -> None:
         self.of: list[Reason] = [quoted(text="fits")]

@@ -266,7 +266,7 @@ class Hooks:
     job_ready: Hook[Ready] = _hook(rules.all_agree, "whether a gang can start")
     pre_job_allocation: Hook[OnGang] = _hook(rules.call_all, "notification: the planner is about to place the gang")
     allocated: Hook[OnOperation] = _hook(rules.call_all, "notification: members get slots")
-    deallocated: Hook[OnOperation] = _hook(rules.call_all, "notification: members lose their slots again")
+    deallocated: Hook[OnOperation] = _hook(rules.call_all, "notification: slots are taken back from members")
     evicted: Hook[OnEviction] = _hook(rules.call_all, "notification: pods are evicted, possibly as a trial")
     unevicted: Hook[OnEviction] = _hook(rules.call_all, "notification: an eviction is rolled back")
 

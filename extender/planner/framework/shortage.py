@@ -1,4 +1,4 @@
-"""Counts of the causes why a pod set of a gang does not fit, as input for the messages in `reasons.shortages`."""
+"""Counts of the reasons why a pod set of a gang does not fit, as input for the messages in `reasons.shortages`."""
 
 from collections.abc import Mapping, Sequence
 
@@ -29,7 +29,7 @@ def shortage(
     session: Session, gang: GangView | None, pod_set: PodSetView, wanted: int, placed: int, *,
     kind: Wanted = "together", cls: PodClass | None = None, full: Codes | None = None,
 ) -> Shortage:  # fmt: skip
-    """Count the causes why not all `wanted` pods of a set fit; kind `ever` means that the cluster is taken as empty.
+    """Count the reasons why not all `wanted` pods of a set fit; kind `ever` assumes an empty cluster.
 
     `cls` is the class of the pods that do not fit, if the set has pods of several classes. `full` contains the codes of
     `closed_nodes`, for nodes that can take a first pod but no further pods.

@@ -32,9 +32,9 @@ GROWTH = 1.1
 class Fragmentation:
     """Scores of nodes and GPUs; a smaller loss of GPUs that future pods can use gives a higher score.
 
-    The argument `fill` (0 to 1) weighs the capacity for filling a node with pods of one kind against the capacity for a
-    single next pod. Only the most frequent kinds of pods are used: as many as cover the fraction `coverage` of the
-    counted pods, but at most `kinds`.
+    The argument `fill` (0 to 1) is the weight of the capacity for filling a node with pods of one kind. The capacity
+    for just the next pod has the weight 1 - `fill`. Only the most frequent kinds of pods are used: as many as cover the
+    fraction `coverage` of the counted pods, but at most `kinds`.
     """
 
     name = "fragmentation"

@@ -87,7 +87,7 @@ def can_start(where: Sequence[str], victims: int, reason: Reason) -> str:
 
 
 def without_group(phase: str, why: str, *, comes: bool) -> str:
-    """A Job has no gang; with `comes`, the controller should create its PodGroup soon."""
+    """The reason for a Job without a PodGroup; `comes` means that the controller is expected to create the PodGroup."""
     because = f" ({why})" if why else ""
     hint = "the controller creates its PodGroup: if this persists, check that Muster's controller runs"
     return also(f"it has no gang: the Job is {phase or 'new'}{because}", hint if comes else "")

@@ -162,7 +162,7 @@ STAYS = constant("placement-stays", "the gang stays, because another gang no lon
 
 def notified(pods: int, at: str, reason: Reason) -> str:
     """Pods of the gang have an eviction notice."""
-    return f"{many(pods, 'pod')} {be(pods)} to be evicted at {at}, or as soon as the gang has answered: {reason}"
+    return f"{many(pods, 'pod')} {be(pods)} to be evicted at {at}, or as soon as the gang answers the notice: {reason}"
 
 
 def to_be_evicted(at: str, reason: Reason = NOTHING) -> str:

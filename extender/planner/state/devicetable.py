@@ -97,7 +97,7 @@ class PodClaims:
     refs: tuple[ClaimRef, ...] = ()
     extended: str = ""
     on_node: bool = False
-    """True if the pod uses a node, so that the devices of its claims count as its usage."""
+    """True if the pod occupies a node; the devices of its claims then count as usage of the pod."""
 
 
 class DeviceTable:

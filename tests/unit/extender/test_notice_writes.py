@@ -51,13 +51,14 @@ def test_each_pod_is_told_and_the_workload_once(world: VictimsWorld) -> None:
         pod = process.api.kind(PODS)[f"ns/low-worker-{rank}"]
         [condition] = pod.status.conditions
         assert (condition.type, condition.status, condition.reason) == (names.EVICTION_NOTICE, "True", "Evicting")
-        assert condition.message == f"1 pod is to be evicted at {UNTIL}, or as soon as the gang has answered: {WHY}"
+        words = f"1 pod is to be evicted at {UNTIL}, or as soon as the gang answers the notice: {WHY}"
+        assert condition.message == words
         assert condition.last_transition_time == format_time(NOW)
         assert [pod.metadata.annotations[key] for key in (names.EVICT_AT, names.EVICT_FOR)] == [UNTIL, "default"]
         assert world.state.pods[pod.metadata.uid].answer.evict_at == UNTIL
     verbs = [sent.site.rpartition(" ")[2] for sent in process.api.sent if sent.key == "ns/low-worker-0"]
     assert verbs == ["strategic_patch", "merge_patch"]
-    words = f"low EvictionNotice: 2 pods are to be evicted at {UNTIL}, or as soon as the gang has answered: {WHY}"
+    words = f"low EvictionNotice: 2 pods are to be evicted at {UNTIL}, or as soon as the gang answers the notice: {WHY}"
     assert process.events == [words, words], "on the PodGroup, and on the Job"
 
 

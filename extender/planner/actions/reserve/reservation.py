@@ -140,7 +140,7 @@ def worth_it(search: ReservationSearch, last: ReservationSearch | None) -> bool:
 def earliest(
     session: Session, gang: GangView, releases: Releases, taken: Amounts, before: float | None
 ) -> Reservation | None:
-    """Return the earliest reservation on capacity that is not `taken`, before the time `before`, if one exists."""
+    """Return the earliest reservation without `taken` capacity that starts before `before`; None if there is none."""
     free = session.snapshot.free - taken
     most = len(releases.times) if before is None else releases.until(before)
     steps = np.flatnonzero(np.diff(releases.times[:most], append=np.inf) > 0) + 1  # after each distinct time
