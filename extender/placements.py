@@ -33,7 +33,8 @@ from extender.planner.timing import arrival_s
 from extender.writes import Lane, WriteContext, Writer
 from muster.api.merge_diff import difference
 from muster.api.muster.native import reference
-from muster.api.muster.placement import PLACEMENTS, Placement, ranks_of
+from muster.api.muster.noderuns import ranks_of
+from muster.api.muster.placement import PLACEMENTS, Placement
 from muster.api.muster.placementnotes import PlacementContent, is_noted
 from muster.api.muster.pools import labels_of
 from muster.api.volcano.scheduling import PodGroup

@@ -7,7 +7,8 @@ from gangs.words import brief, nodes_text
 from muster.api.grammar import and_more, many
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.pod_problems import first_failure, problems
-from muster.api.muster.placement import Placement, slots_of
+from muster.api.muster.noderuns import slots_of
+from muster.api.muster.placement import Placement
 from muster.api.muster.states import ENDED, WAITING, State
 from muster.api.volcano.scheduling import NO_ROOM, PodGroup, PodGroupCondition
 from muster.resources.vector import PODS, amount_text

@@ -13,7 +13,8 @@ from muster.api.base import Resource
 from muster.api.grammar import many
 from muster.api.kubernetes.meta import Object
 from muster.api.limits import RESOURCES
-from muster.api.muster.placement import Placement, slots_of
+from muster.api.muster.noderuns import slots_of
+from muster.api.muster.placement import Placement
 from muster.api.muster.states import PLANNED, State, facts_of, stopped
 from muster.api.volcano.batch import JOBS, JobStatus, is_job
 from muster.api.volcano.scheduling import EVICTED, SUSPENDED, TOO_FEW_PODS, PodGroup

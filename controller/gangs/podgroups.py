@@ -132,13 +132,11 @@ class PodGroups(KeyController):
         fit = (*of_group, len(pods), ended, newest.metadata.uid)
         if self._fits.get(key) != fit:
             owner = pod_owner(self._client, newest.metadata)
-            if owner is None and group is None and gang_rules(newest.metadata.controller):
+            above = world_of(newest.metadata)
+            world = get_or_none(self._client, *above, newest.metadata.namespace) if above else None
+            orphaned = owner is None and group is None and gang_rules(newest.metadata.controller)
+            if orphaned or (above and world is None):
                 return  # the owner was deleted, and its pods will be
-            above, world = world_of(newest.metadata), None
-            if above:
-                world = get_or_none(self._client, *above, newest.metadata.namespace)
-                if world is None:
-                    return  # the owner was deleted, and its pods will be
             wanted = pod_group(newest, inherited(owner, world) if owner else None, world, ended)
             try:
                 made = group or self._create(wanted)
@@ -147,8 +145,9 @@ class PodGroups(KeyController):
                     return
                 self._update(made, wanted, newest, owner)
             except Refused as error:
-                reader = world or owner or structs.replace(newest, api_version="v1", kind="Pod")
-                self._refused(key, reader, error, group)
+                self._refused(
+                    key, world or owner or structs.replace(newest, api_version="v1", kind="Pod"), error, group
+                )
                 return
             self._fits[key] = (made.metadata.uid, made.spec.queue, *fit[2:])
         for pod in pods:
@@ -243,11 +242,10 @@ class PodGroups(KeyController):
         pod shows the cause.
         """
         deleted, failed = self._deleted.get(key), self._pods.by_index(ENDED_INDEX, f"{key} Failed")
-        if not (
-            deleted and ending.startswith(TOO_MANY_FAILED) and all(pod.metadata.deletion_timestamp for pod in failed)
-        ):
-            return ending
-        return f"{ending}: pod {deleted} was deleted"
+        by_deletion = deleted and ending.startswith(TOO_MANY_FAILED)
+        if by_deletion and all(pod.metadata.deletion_timestamp for pod in failed):
+            return f"{ending}: pod {deleted} was deleted"
+        return ending
 
     def _end_world(self, key: str, pods: list[Pod]) -> None:
         """Lower the completions of Jobs whose elastic run has ended, so that pods that never started are deleted."""
@@ -285,9 +283,8 @@ class PodGroups(KeyController):
     def _complete(self, group: PodGroup, ending: str) -> None:
         """Record in the PodGroup that the gang has ended; `ending` is the reason for a failure, or empty."""
         if (group.status.phase, group.status.ending) != ("Completed", ending):
-            patch_object(
-                self._client, POD_GROUPS, group.metadata, {"status": {"phase": "Completed", "ending": ending or None}}
-            )
+            status = {"phase": "Completed", "ending": ending or None}
+            patch_object(self._client, POD_GROUPS, group.metadata, {"status": status})
 
     def _ended(self, key: str, phase: str) -> int:
         """Return how many of a gang's existing pods have ended in this phase."""

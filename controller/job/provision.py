@@ -9,7 +9,8 @@ from controller.job.rules.status import Failure
 from controller.job.rules.sync import next_members
 from controller.worker import Retry
 from muster.api.kubernetes.core import Pod
-from muster.api.muster.placement import Placement, slots_of
+from muster.api.muster.noderuns import slots_of
+from muster.api.muster.placement import Placement
 from muster.api.volcano.batch import Job
 from muster.api.volcano.scheduling import PodGroup
 from muster.kube.errors import APIError, NamespaceEnds

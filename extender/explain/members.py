@@ -16,7 +16,8 @@ from extender.planner.state.podset import PodSetView
 from muster.api.grammar import listed
 from muster.api.kubernetes.core import NODES, Node, Pod
 from muster.api.kubernetes.pod_problems import deletion_began, problems, sentence
-from muster.api.muster.placement import NodeRun, Placement, PodSetPlacement, runs_of
+from muster.api.muster.noderuns import runs_of
+from muster.api.muster.placement import NodeRun, Placement, PodSetPlacement
 from muster.resources.vector import PODS, Vector, add, to_quantities, vector_text
 from muster.workloads.owners import workload_of
 

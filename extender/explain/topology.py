@@ -18,7 +18,7 @@ from extender.planner.topology.forest import level_text
 from extender.planner.topology.tree import HYPER_NODES, Tree
 from muster.api.grammar import any_of
 from muster.api.muster.gang import Slot
-from muster.api.muster.placement import slots_of
+from muster.api.muster.noderuns import slots_of
 from muster.api.ranges import natural
 from muster.resources.vector import CPU
 

@@ -24,7 +24,8 @@ from muster.api.kubernetes.extender import ExtenderBindingArgs, ExtenderBindingR
 from muster.api.muster import safetoevict
 from muster.api.muster.gang import Slot
 from muster.api.muster.native import is_native
-from muster.api.muster.placement import Placement, devices_of, holds_back, node_of_slot, slots_of
+from muster.api.muster.noderuns import slots_of
+from muster.api.muster.placement import Placement, devices_of, holds_back, node_of_slot
 from muster.api.names import DEFAULT_QUEUE, EPOCH, GROUP_NAME, RUNS_ON_SPARE, VOLCANO_QUEUE
 from muster.kube.errors import APIError, Conflict, Unreachable
 from muster.kube.loopclient import LoopClient

@@ -210,8 +210,7 @@ def _priority(given: _Given, request: VerbRequest) -> Outcome:
         return Outcome(f"{message}, whose priority counts up to the highest priority of its pods", at_once)
     if given.condition == "running" and given.verbs.count:
         return Outcome(
-            "it is running, and a change of its priority class would restart its pods: "
-            f"first use muster hold {given.title}",
+            f"it is running, and a new priority class would restart its pods: first use muster hold {given.title}",
             refused=True,
         )
     if given.condition == "running":

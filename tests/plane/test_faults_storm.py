@@ -20,7 +20,8 @@ from muster.api.base import Resource
 from muster.api.kubernetes.core import NODES, PODS, Pod
 from muster.api.kubernetes.meta import format_time, readable_time
 from muster.api.muster.gang import epoch_of
-from muster.api.muster.placement import PLACEMENTS, Placement, Slot, slots_of
+from muster.api.muster.noderuns import slots_of
+from muster.api.muster.placement import PLACEMENTS, Placement, Slot
 from muster.api.volcano.batch import JOBS
 from muster.kube.client import Client
 from muster.kube.reflector import Reflector

@@ -19,7 +19,8 @@ from muster.api.kubernetes.core import Event, Pod
 from muster.api.kubernetes.meta import readable_time
 from muster.api.kubernetes.pod_problems import deletion_began, failure, problem
 from muster.api.muster.gang import DEFAULT_POD_SET
-from muster.api.muster.placement import Placement, slots_of
+from muster.api.muster.noderuns import slots_of
+from muster.api.muster.placement import Placement
 from muster.api.muster.states import ENDED
 from muster.api.ranges import natural
 from muster.api.volcano.scheduling import PodGroup

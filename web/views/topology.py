@@ -13,7 +13,8 @@ from gangs.words import nodes_text, plain
 from history.model import Scope
 from muster.api.kubernetes.core import Node
 from muster.api.muster.node_faults import FaultRules, fault_of
-from muster.api.muster.placement import Placement, slots_of
+from muster.api.muster.noderuns import slots_of
+from muster.api.muster.placement import Placement
 from muster.api.muster.pools import pool_of
 from muster.api.ranges import natural
 from muster.resources.vector import amount_text

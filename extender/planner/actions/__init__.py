@@ -10,7 +10,8 @@ class in `evicting`. `attempts` determines the order of the waiting gangs for wh
 `progress` is not in the table `ACTIONS`, because `progress` and `avoidance` run first in every cycle.
 """
 
-from extender.planner.actions.allocate import Allocate, Backfill
+from extender.planner.actions.allocate import Allocate
+from extender.planner.actions.backfill import Backfill
 from extender.planner.actions.consolidate import Consolidate
 from extender.planner.actions.displace import Preempt, Reclaim
 from extender.planner.actions.enqueue import Enqueue

@@ -7,10 +7,6 @@ does not keep capacity from other gangs, unless nodes are reserved for it. Indep
 
 `allocate` never undoes a placement in favour of a later gang. Within a cycle, placements only reduce the free capacity.
 If a gang does not fit, gangs of the same shape are therefore skipped until a relevant change (`actions.failures`).
-
-Volcano's action backfill places all pods without requests. In Muster, backfill places best-effort gangs of strictly
-ordered queues while the first gang of the queue waits for capacity. A pod without requests uses only one of its node's
-pod slots, and reserved pod slots stay reserved.
 """
 
 from collections.abc import Hashable
@@ -19,12 +15,12 @@ from functools import partial
 
 from extender.planner import reasons
 from extender.planner.actions.cyclework import CycleWork
-from extender.planner.actions.failures import Failures, Rotation, SearchFailure, nodes_of
+from extender.planner.actions.failures import Failures, Rotation, SearchFailure, nodes_of, shape_of
 from extender.planner.actions.growth import grow, report_why_more_wait
 from extender.planner.actions.obstacles import LIMIT, SlotLimit, leaving, obstacle
 from extender.planner.actions.reserve.heads import HeadReservations
 from extender.planner.actions.reserve.reservation import ReservationSearches
-from extender.planner.actions.search import SlotSearch, place_whole
+from extender.planner.actions.search import SlotSearch
 from extender.planner.actions.spares import (
     Spares,
     after_use,
@@ -33,18 +29,15 @@ from extender.planner.actions.spares import (
     own_spares,
     place_together,
 )
-from extender.planner.ask import Ask
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.framework.statement import Statement, undone
 from extender.planner.reasons.pods import LATER
 from extender.planner.reasons.shortages import UNTOLD, no_room
 from extender.planner.state.gangs import GangView
-from extender.planner.state.podset import PodSetView
 from muster.api.muster.reason import NOTHING
 from muster.api.volcano.scheduling import NO_ROOM
 from muster.resources.spares import borrows
-from muster.resources.vector import PODS
 
 LIMIT_REPORTED_AFTER_S = 5.0
 """Time after which a gang's status reports that the gang waits for the limit on placed slots. Most gangs are placed
@@ -258,19 +251,6 @@ class Allocate:
         return bool(search.borrows)
 
 
-class Backfill:
-    """The action that places best-effort gangs that wait only because of strict order, after the action `allocate`."""
-
-    name = "backfill"
-
-    def execute(self, session: Session) -> None:
-        """Decide Place for best-effort gangs that fit and wait only because their queue is strictly ordered."""
-        for waits in session.decided(decisions.Unschedulable):
-            behind = waits.reason == reasons.queues.STRICT_ORDER
-            if behind and _best_effort(waits.gang) and session.attempt(waits.gang, _try_to_place):
-                session.decisions.remove(waits)
-
-
 def _complete(search: SlotSearch) -> None:
     """Place as many missing members of a started gang as fit, up to its minimum.
 
@@ -294,26 +274,6 @@ def _decide(session: Session, _gang: GangView, *, search: SlotSearch, grown: boo
         report_why_more_wait(session, search.ask, for_minimum=False)
 
 
-def shape_of(session: Session, ask: Ask) -> Hashable:
-    """Return a value that is equal for gangs that fit, or fail to fit, under the same conditions.
-
-    Raises LimitError like `Ask.request`.
-    """
-    gang, avoided = ask.gang, session.avoided.get(ask.gang.key)
-    if session.asks_by_gang:
-        return gang.key
-    if ask.request is None and not ask.claims and not avoided:
-        return ask.shape
-    claims = tuple(_most(session, each, ask.minimum[each.name]) for each in gang.pod_sets)
-    return ask.shape, claims, frozenset(avoided or ())
-
-
-def _most(session: Session, pod_set: PodSetView, wanted: int) -> int:
-    """Return how many of the wanted pods may use the ResourceClaims that the pod set names."""
-    cls = pod_set.cls
-    return min(session.claims.hold(cls), wanted) if cls is not None and cls.needs.named else wanted
-
-
 def wants_nodes(session: Session, gang: GangView) -> bool:
     """Return True for an admitted gang with an open slot, unless its queue excludes it or it has just been evicted."""
     if gang.key in session.evicted:
@@ -326,15 +286,3 @@ def wants_nodes(session: Session, gang: GangView) -> bool:
 def _restores_members(gang: GangView) -> bool:
     """Return True for a started gang that may replace lost members even if its queue has reached its limit."""
     return gang.started and not gang.independent
-
-
-def _best_effort(gang: GangView) -> bool:
-    """Return True if all pods of the gang are known and request no resources."""
-    classes = gang.all_classes
-    return bool(classes) and all(
-        cls and not any(amount for name, amount in cls.requests.items() if name != PODS) for cls in classes
-    )
-
-
-def _try_to_place(session: Session, gang: GangView) -> bool:
-    return wants_nodes(session, gang) and obstacle(session, gang) is None and place_whole(session, gang)

@@ -13,7 +13,7 @@ from itertools import chain, islice
 
 import numpy as np
 
-from extender.planner.actions.allocate import shape_of
+from extender.planner.actions.failures import shape_of
 from extender.planner.actions.makeroom import leaving_pods
 from extender.planner.actions.search import SlotSearch, reservations_kept
 from extender.planner.framework.operations import Operation

@@ -12,7 +12,7 @@ import numpy as np
 from msgspec import structs
 
 from extender.planner import reasons
-from extender.planner.actions.allocate import shape_of
+from extender.planner.actions.failures import shape_of
 from extender.planner.actions.placing import shares_of
 from extender.planner.ask import Ask
 from extender.planner.framework import decisions

@@ -8,17 +8,18 @@ placement is written before any eviction, so that another planner could continue
 
 from collections import Counter
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 
-from extender.planner.actions.allocate import shape_of, wants_nodes
+from extender.planner.actions.allocate import wants_nodes
 from extender.planner.actions.asker import FULL_QUEUE, Asker, refused_by
 from extender.planner.actions.attempts import Key, VictimSearches
 from extender.planner.actions.ending import EndingInOrder, in_queue_order, needs_leaving, room_of_leaving
+from extender.planner.actions.failures import shape_of
 from extender.planner.actions.makeroom import disruption_budgets, evict_at_once, failed_to_evict, leaving_pods
+from extender.planner.actions.nohelp import Excluded, ExcludingRules
 from extender.planner.actions.placing import runs_of_operations
 from extender.planner.actions.search import SlotSearch, reservations_kept
 from extender.planner.framework import decisions
@@ -41,29 +42,8 @@ ATTEMPTS = 8
 """Maximum searches for victims per cycle, for one queue and in total; one may take tens of milliseconds."""
 MOST_VICTIMS = 5_000
 """Maximum number of a gang's victims; its Placement lists them, and etcd limits an object's size."""
-Failed = dict[tuple[str, Hashable], Reason]
-"""Maps the queue, priority and shape of a waiting gang to the rule that excluded all victims in a failed search."""
 _LACKS_CAPACITY = frozenset({NO_ROOM, *FULL_QUEUE})
 _RUNNING = (GangPhase.WHOLE, GangPhase.STRANDED)
-
-
-@dataclass(slots=True)
-class _Failure:
-    """The last failed search for gangs of one shape."""
-
-    rule: Reason
-    """The rule that excluded all victims."""
-    cycle: int = 0
-    """Number of the last cycle in which a gang of this shape waited."""
-
-
-class _Reported(NamedTuple):
-    """A decision about a waiting gang, the failed search and its rule, and the decision extended by the rule."""
-
-    why: decisions.Unschedulable
-    failure: _Failure
-    rule: Reason
-    extended: decisions.Unschedulable
 
 
 class Evicting:
@@ -89,10 +69,7 @@ class Evicting:
         """Maps a queue to the lowest priority of its running gangs."""
         self._ending = EndingInOrder()
         self._attempts = VictimSearches()
-        self._failures: dict[tuple[str, Hashable], _Failure] = {}
-        self._reported: dict[str, _Reported] = {}
-        """Maps the key of a gang to its extended decision in the last cycle."""
-        self._cycle = 0
+        self._rules = ExcludingRules()
         self._keys: dict[str, Key] = {}
         """Maps the key of a gang to its search key in this cycle."""
 
@@ -108,44 +85,11 @@ class Evicting:
         for gang in self.running:
             self.lowest[gang.queue] = min(gang.priority, self.lowest.get(gang.queue, gang.priority))
         self._ending = in_queue_order(session, [why.gang for why in waiting if why.reason == NO_ROOM])
-        for key, rule in self._try_some(session, waiting).items():
-            failure = self._failures.pop(key, None) or _Failure(rule)
-            failure.rule = rule
-            if rule:
-                self._failures[key] = failure
-        self._report(session, waiting)
+        self._rules.note(self._try_some(session, waiting))
+        no_room = [why for why in waiting if why.reason == NO_ROOM and why.gang.key not in self._ending.taken]
+        self._rules.report(session, no_room, self._key)
 
-    def _report(self, session: Session, waiting: Sequence[decisions.Unschedulable]) -> None:
-        """Add the reasons for failed searches to the gangs' messages; a reason is kept until the gang's next search.
-
-        Gangs that this cycle does not evaluate get no new reason.
-        """
-        self._cycle += 1
-        before, self._reported = self._reported, {}
-        queues = {queue for queue, _ in self._failures}
-        more: dict[int, decisions.Unschedulable] = {}
-        for why in waiting:
-            gang = why.gang
-            if gang.queue not in queues or why.reason != NO_ROOM or gang.key in self._ending.taken:
-                continue
-            known = before.get(gang.key)
-            if known is None or known.why is not why or known.rule is not known.failure.rule:
-                if known is None and gang.key in session.postponed:
-                    continue
-                queue, _, shape = self._key(session, gang)
-                failure = self._failures.get((queue, shape))
-                if failure is None:
-                    continue
-                known = _Reported(why, failure, failure.rule, replace(why, why=why.why.also(failure.rule)))
-            known.failure.cycle = self._cycle
-            self._reported[gang.key] = known
-            more[id(why)] = known.extended
-        for key in [key for key, failure in self._failures.items() if failure.cycle != self._cycle]:
-            del self._failures[key]
-        if more:
-            session.decisions = [more.get(id(each), each) for each in session.decisions]  # in scheduling order
-
-    def _try_some(self, session: Session, waiting: Sequence[decisions.Unschedulable]) -> Failed:
+    def _try_some(self, session: Session, waiting: Sequence[decisions.Unschedulable]) -> Excluded:
         """Search for victims for gangs in rotation; return the failed searches with the rules that excluded victims."""
         self._attempts.begin(session, self.running)
         hopeless: dict[Hashable, bool] = {}
@@ -154,7 +98,7 @@ class Evicting:
         if not self.first_alone:
             due = [why for why in due if self._due(session, why, hopeless)]
         key = partial(self._key, session)
-        queues, failed = Counter[str](), Failed()
+        queues, failed = Counter[str](), Excluded()
         for why in self._attempts.in_turn(due, None if self.first_alone else key, ATTEMPTS // ATTEMPTS_PER_QUEUE):
             gang = why.gang
             if queues.total() >= ATTEMPTS:

@@ -19,6 +19,7 @@ from extender.planner.framework.session import Session
 from extender.planner.reasons.shortages import Shortage
 from extender.planner.state.amounts import Amounts, Mask
 from extender.planner.state.gangs import GangView
+from extender.planner.state.podset import PodSetView
 from muster.api.muster.reason import Reason
 
 _REMEMBERED = 100
@@ -189,6 +190,26 @@ class Rotation:
         for gang in self._awake:
             if gang.uid not in self._noted and self._known.pop(gang.uid, None) is not None:
                 self._views = None
+
+
+def shape_of(session: Session, ask: Ask) -> Hashable:
+    """Return a value that is equal for gangs that fit, or fail to fit, under the same conditions.
+
+    Raises LimitError like `Ask.request`.
+    """
+    gang, avoided = ask.gang, session.avoided.get(ask.gang.key)
+    if session.asks_by_gang:
+        return gang.key
+    if ask.request is None and not ask.claims and not avoided:
+        return ask.shape
+    claims = tuple(_most(session, each, ask.minimum[each.name]) for each in gang.pod_sets)
+    return ask.shape, claims, frozenset(avoided or ())
+
+
+def _most(session: Session, pod_set: PodSetView, wanted: int) -> int:
+    """Return how many of the wanted pods may use the ResourceClaims that the pod set names."""
+    cls = pod_set.cls
+    return min(session.claims.hold(cls), wanted) if cls is not None and cls.needs.named else wanted
 
 
 def nodes_of(session: Session, ask: Ask) -> int | None:

@@ -12,7 +12,8 @@ from extender.planner.framework.statement import Statement
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.podset import PodSetView
-from muster.api.muster.placement import PodSetPlacement, by_rank, runs_of, text_of_devices
+from muster.api.muster.noderuns import by_rank, runs_of
+from muster.api.muster.placement import PodSetPlacement, text_of_devices
 
 
 def there(session: Session, statement: Statement, ask: Ask) -> dict[str, dict[int, int]] | None:

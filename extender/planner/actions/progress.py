@@ -29,7 +29,8 @@ from extender.planner.state.podset import PodSetView
 from extender.planner.timing import MOST_SLOTS, arrival_s, is_over
 from muster.api.kubernetes.meta import parse_time, readable_time
 from muster.api.muster.gang import Slot
-from muster.api.muster.placement import Placement, PodSetPlacement, holds_back, node_of_slot, nodes_of, runs_of
+from muster.api.muster.noderuns import nodes_of, runs_of
+from muster.api.muster.placement import Placement, PodSetPlacement, holds_back, node_of_slot
 from muster.api.muster.reason import Reason, reason_of
 
 BINDING_S = 0.05

@@ -19,7 +19,8 @@ from extender.planner.timing import MAX_PLACEMENT_DELAY_S, is_over
 from muster.api import names
 from muster.api.kubernetes.meta import parse_time, readable_time
 from muster.api.muster.gang import Slot
-from muster.api.muster.placement import NodeSpares, Placement, StartedWith, slots_of
+from muster.api.muster.noderuns import slots_of
+from muster.api.muster.placement import NodeSpares, Placement, StartedWith
 from muster.workloads.table import makes_all_alike
 
 _ACTIVE = (GangPhase.STARTING, GangPhase.ARRIVING, GangPhase.GROWING)

@@ -16,7 +16,8 @@ from extender.planner.state.podclass import PodClass
 from extender.planner.state.pods import PodRecord
 from extender.planner.state.podset import PodSetView
 from muster.api.muster.gang import Slot
-from muster.api.muster.placement import Placement, devices_of, node_of_slot, own_victims, slots_of
+from muster.api.muster.noderuns import slots_of
+from muster.api.muster.placement import Placement, devices_of, node_of_slot, own_victims
 from muster.api.names import DEFAULT_QUEUE
 
 

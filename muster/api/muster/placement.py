@@ -1,7 +1,6 @@
 """muster.dev/v1alpha1, also served as v1beta1: Placement, which contains the node of each member of a gang."""
 
 import re
-from collections.abc import Collection, Iterator, Mapping
 from typing import Annotated, Literal
 
 from msgspec import Meta, field
@@ -256,67 +255,10 @@ def text_of_devices(devices: tuple[int, ...]) -> str:
     return ",".join(str(device) for device in devices)
 
 
-def by_rank(texts: Mapping[int, str]) -> list[str]:
-    """Return the texts, keyed by rank, as a list in rank order, with "" for ranks without a text."""
-    return [texts.get(rank, "") for rank in range(max(texts, default=-1) + 1)]
-
-
 def devices_of(placement: Placement, slot: Slot) -> tuple[int, ...]:
     """Return the numbers of the GPUs that a member shares on its node; empty if the member shares no GPU."""
     gpus = _pod_set(placement, slot.pod_set).gpus
     return devices_of_text(gpus[slot.rank]) if slot.rank < len(gpus) else ()
-
-
-def slots_of(placement: Placement) -> Iterator[tuple[Slot, str]]:
-    """Yield every slot that has a node, with this node, in the stored order of pod sets and in rank order.
-
-    The function stops at the limit of pods per gang, so that large counts, which users may write, cost no time.
-    """
-    left = PODS.value
-    for pod_set in placement.spec.pod_sets:
-        for ranks, node in ranks_of(pod_set.runs):
-            for rank in ranks[:left]:
-                yield Slot(pod_set.name, rank), node
-            left -= min(left, len(ranks))
-            if not left:
-                return
-
-
-def runs_of(nodes: Mapping[int, str]) -> list[NodeRun]:
-    """Convert a mapping from ranks to nodes into runs of ranks, in linear time; "" means no node."""
-    runs: list[NodeRun] = []
-    next_rank = 0
-    for rank in sorted(rank for rank, node in nodes.items() if node):
-        if rank > next_rank:
-            runs.append(NodeRun(count=rank - next_rank))
-        if runs and runs[-1].node == nodes[rank]:
-            runs[-1].count += 1
-        else:
-            runs.append(NodeRun(node=nodes[rank]))
-        next_rank = rank + 1
-    return runs
-
-
-def ranks_of(runs: list[NodeRun]) -> Iterator[tuple[range, str]]:
-    """Yield the ranks (up to the limit of pods) and the node of each run that has a node."""
-    first = 0
-    for run in runs:
-        ranks = range(min(first, PODS.value), min(first + run.count, PODS.value))
-        first += run.count
-        if run.node and ranks:
-            yield ranks, run.node
-
-
-def nodes_of(runs: list[NodeRun], ranks: Collection[int]) -> dict[int, str]:
-    """Return the nodes of these ranks in one pass over the runs; ranks without a node are skipped."""
-    wanted, found = sorted(ranks), dict[int, str]()
-    place = 0
-    for held, node in ranks_of(runs):
-        while place < len(wanted) and wanted[place] < held.stop:
-            if wanted[place] >= held.start:
-                found[wanted[place]] = node
-            place += 1
-    return found
 
 
 PLACEMENTS = Resource("muster.dev", "v1alpha1", "placements", "Placement", Placement)

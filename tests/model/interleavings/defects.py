@@ -23,7 +23,7 @@ from extender.verbs.bind import Bind
 from extender.verbs.filter import Filter
 from interleavings.process import Calls
 from interleavings.world import Faults
-from muster.api.muster.placement import ranks_of
+from muster.api.muster.noderuns import ranks_of
 
 Seed = Callable[[pytest.MonkeyPatch], None]
 

@@ -16,7 +16,8 @@ from interleavings.world import Step, World
 from muster.api import names
 from muster.api.kubernetes.core import NODES, PODS, Node, Pod
 from muster.api.muster.gang import DEFAULT_POD_SET, Slot
-from muster.api.muster.placement import PLACEMENTS, Placement, node_of, slots_of
+from muster.api.muster.noderuns import slots_of
+from muster.api.muster.placement import PLACEMENTS, Placement, node_of
 from muster.api.muster.placementnotes import noted
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
 from muster.resources.gpus import counted

@@ -20,7 +20,7 @@ from extender.configfile import INTERVAL_S
 from extender.explain.relief import MAX_SINGLES
 from extender.planner import timing
 from extender.planner.actions import attempts, consolidate, obstacles, progress
-from extender.planner.actions.reserve import ends, heads, reservation
+from extender.planner.actions.reserve import ends, reservation, searches
 from extender.planner.dynamic import cel
 from extender.planner.framework import answers
 from extender.planner.framework.answers import ReservationRules
@@ -125,7 +125,7 @@ SENTENCES: Mapping[str, tuple[str, ...]] = {
         ),
         (
             f"repeated after at least {n(reservation.SEARCH_INTERVAL_S)} s, and one cycle searches for reservations "
-            f"for at most {heads.SEARCHES_A_CYCLE} gangs"
+            f"for at most {searches.SEARCHES_A_CYCLE} gangs"
         ),
     ),
     "topology.md": (f"one domain at a time, in at most {COUNTS[DOMAINS]} domains",),

@@ -174,11 +174,11 @@ def test_a_volcano_job_is_not_stopped_for_nothing(
 
 
 @pytest.mark.parametrize(("groups", "says"), [
-    (listed(group("Running")), "it is running, and a change of its priority class would restart its pods"),
+    (listed(group("Running")), "it is running, and a new priority class would restart its pods"),
     (listed(group("Pending", "NotEnoughResources")), "has the class high"),
     (listed(group("Pending", "Evicted")), "has the class high"),
-    (FORBIDDEN, "it is running, and a change of its priority class would restart its pods"),
-    (listed(), "it is running, and a change of its priority class would restart its pods"),
+    (FORBIDDEN, "it is running, and a new priority class would restart its pods"),
+    (listed(), "it is running, and a new priority class would restart its pods"),
 ])  # fmt: skip
 def test_the_state_is_the_state_of_the_gangs(asked: Any, server: Server, groups: Any, says: str) -> None:
     """What may not be listed counts as running, and so do pods that have no gang."""

@@ -19,7 +19,7 @@ from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
 from extender.planner.state.pods import PodRecord
 from muster.api import names
-from muster.api.muster.placement import slots_of
+from muster.api.muster.noderuns import slots_of
 from muster.api.muster.reason import Reason
 from muster.api.volcano.scheduling import Guarantee, NetworkTopology
 

@@ -13,10 +13,8 @@ gang need not respect a reservation of its own queue if it comes before the rese
 """
 
 from collections.abc import Iterator, Sequence
-from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import replace
-from heapq import nsmallest
 from typing import get_args
 
 import numpy as np
@@ -24,17 +22,8 @@ import numpy as np
 from extender.planner import reasons
 from extender.planner.actions.obstacles import obstacle
 from extender.planner.actions.reserve.ends import End, Releases, releases
-from extender.planner.actions.reserve.reservation import (
-    Reservation,
-    ReservationSearch,
-    ReservationSearches,
-    as_written,
-    earliest,
-    judged,
-    left_to,
-    soonest_empty,
-    worth_it,
-)
+from extender.planner.actions.reserve.reservation import Reservation, ReservationSearches, as_written, judged, left_to
+from extender.planner.actions.reserve.searches import HeadSearches, patience_is_over
 from extender.planner.framework import decisions
 from extender.planner.framework.answers import LeftFree, ReservationMode
 from extender.planner.framework.operations import Operation
@@ -44,8 +33,6 @@ from muster.api import names
 from muster.api.kubernetes.meta import readable_time
 from muster.api.muster.reason import NOTHING, Reason
 
-SEARCHES_A_CYCLE = 4
-"""Maximum number of searches for reservations per cycle; each search places a whole gang about a dozen times."""
 MOST_LIVE = 4
 """Maximum number of reservations as a multiple of the setting `heads`, including reservations that bind only their own
 queue."""
@@ -61,9 +48,7 @@ class HeadReservations:
     def __init__(self, session: Session, gangs: Sequence[GangView], searched: ReservationSearches) -> None:
         self._session = session
         self._rules = session.reservations
-        self._searched = searched
-        self._searches = 0
-        self._again = self._due(gangs)
+        self._searches = HeadSearches(session, gangs, searched)
         self._releases: Releases | None = None
         self._placed: list[End] = []
         self._heads: dict[str, GangView] = {}
@@ -73,25 +58,7 @@ class HeadReservations:
         self._views: dict[tuple[str, ...], LeftFree | None] = {}
         """Maps a tuple of queues to the capacity that their reservations reserve, which other gangs must leave free."""
         self._position: dict[str, int] = {}
-        self._asked: set[str] = set()
-        """UIDs of gangs for which a search for a reservation was due in this cycle. Failed searches of other gangs are
-        forgotten.
-        """
         self._load(gangs)
-
-    def _due(self, gangs: Sequence[GangView]) -> AbstractSet[str]:
-        """Return the UIDs of the gangs for which a failed search for a reservation may be repeated.
-
-        If more queues have waiting gangs than one cycle can search for, at most half of the cycle's searches are
-        repetitions.
-        """
-        searched = self._searched
-        few = len({gang.queue for gang in gangs}) <= SEARCHES_A_CYCLE
-        return (
-            searched.keys()
-            if few
-            else set(nsmallest(SEARCHES_A_CYCLE // 2, searched, key=lambda uid: searched[uid].at))
-        )
 
     def _load(self, gangs: Sequence[GangView]) -> None:
         """Load the reservations from the gangs' placements, and keep the first reservation of each queue."""
@@ -197,9 +164,10 @@ class HeadReservations:
         if gang.taken or self.mode(gang.queue) == "besteffort" or (reservation is None and self._full()):
             return NOTHING
         own = reservation if reservation is not None and reservation.gang.key == gang.key else None
-        better = self._search(gang, own)
+        others = [each for queue, each in self._live.items() if queue != gang.queue and not each.only]
+        better = self._searches.search(gang, own, others, self._known_releases)
         if better is not None:
-            self._live[gang.queue] = own = better
+            self._live[gang.queue] = own = replace(better, why=self._why(better))
             self._views.clear()
         if own is None:
             return NOTHING
@@ -209,35 +177,7 @@ class HeadReservations:
     def stay(self, gangs: Sequence[GangView]) -> None:
         """Record that this cycle skips gangs, so that later gangs of their queues still wait behind them."""
         self._heads = {gang.queue: gang for gang in reversed(gangs)} | self._heads
-        self._asked.update(gang.uid for gang in gangs)
-
-    def _search(self, gang: GangView, known: Reservation | None) -> Reservation | None:
-        """Return a reservation that begins earlier than the gang's known reservation; None if there is no such one."""
-        session = self._session
-        search = ReservationSearch(
-            session.snapshot.version, session.now, known is not None, patient=not patience_is_over(session, gang)
-        )
-        last = self._searched.get(gang.uid)
-        self._asked.add(gang.uid)
-        if self._searches >= SEARCHES_A_CYCLE or (last and gang.uid not in self._again) or not worth_it(search, last):
-            return None
-        self._searches += 1
-        taken = np.zeros_like(session.snapshot.free)
-        for queue, each in self._live.items():
-            if queue != gang.queue and not each.only:
-                taken[:, each.columns] += each.need
-        before = None if known is None or known.at is None else known.at - 1.0
-        found = earliest(session, gang, self._known_releases(), taken, before)
-        stuck = known is not None and known.at is None and bool(known.only)
-        if found is None and not search.patient and (known is None or stuck):
-            found = soonest_empty(session, gang, taken, of_others=True)
-        if found is None and not search.patient and known is None:
-            found = soonest_empty(session, gang, taken, of_others=False)
-        if found is None:
-            self._searched[gang.uid] = search
-            return None
-        found = judged(session, found)
-        return replace(found, why=self._why(found))
+        self._searches.keep(gangs)
 
     def _judged(self, reservation: Reservation) -> Reservation:
         """Return a reservation with the queues that it binds now; after a change, its Placement is written again."""
@@ -251,8 +191,7 @@ class HeadReservations:
         """Decide Reserve for new and changed reservations, and Unreserve for reservations that have ended."""
         session = self._session
         session.cycle_reservations = self
-        for uid in self._searched.keys() - self._asked:
-            del self._searched[uid]
+        self._searches.forget_others()
         before = [gang for gang in session.snapshot.gangs if _has_reserved_status(gang)]
         placed = {place.gang.key for place in session.decided(decisions.Place)}
         live = {each.gang.key: each for each in self._live.values() if each.gang.key not in session.failures}
@@ -325,10 +264,3 @@ class HeadReservations:
 
 def _has_reserved_status(gang: GangView) -> bool:
     return gang.placement is not None and gang.placement.status.phase == "Reserved"
-
-
-def patience_is_over(session: Session, gang: GangView) -> bool:
-    """Return True if a gang has waited for `patience_s` and may get a reservation without a known start time."""
-    waits = gang.group.status.true_condition("Unschedulable")
-    waited_since = readable_time((waits and waits.last_transition_time) or gang.created)
-    return waited_since is not None and session.now - waited_since >= session.reservations.patience_s

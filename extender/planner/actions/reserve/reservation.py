@@ -33,7 +33,8 @@ from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
 from extender.planner.state.reserved import ReservedRoom, left_free
 from muster.api.kubernetes.meta import readable_time
-from muster.api.muster.placement import PodSetPlacement, ranks_of
+from muster.api.muster.noderuns import ranks_of
+from muster.api.muster.placement import PodSetPlacement
 from muster.api.muster.reason import NOTHING, Reason, stored
 
 LATER_S = 10.0

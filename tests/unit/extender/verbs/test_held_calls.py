@@ -15,7 +15,8 @@ from extender.verbs import bind
 from extender.verbs.bind import LASTS, Bind
 from muster.api.kubernetes.core import Pod
 from muster.api.muster.gang import Slot
-from muster.api.muster.placement import BorrowedSpares, node_of, slots_of
+from muster.api.muster.noderuns import slots_of
+from muster.api.muster.placement import BorrowedSpares, node_of
 from muster.api.names import EPOCH, GROUP_NAME, RUNS_ON_SPARE, VOLCANO_QUEUE
 
 pytestmark = pytest.mark.anyio

@@ -11,7 +11,8 @@ from extender.planner.actions.allocate import Allocate
 from extender.planner.actions.repair import SETTLE_S, Repair
 from extender.planner.framework import decisions
 from muster.api import names
-from muster.api.muster.placement import BorrowedSpares, nodes_of
+from muster.api.muster.noderuns import nodes_of
+from muster.api.muster.placement import BorrowedSpares
 
 POLICIES = ("", "wait", "replace", "restart")
 

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from queue_world import QueueWorld
 from state_oracle import recomputed_use
 
-from extender.planner.actions.allocate import Allocate, Backfill
+from extender.planner.actions.allocate import Allocate
+from extender.planner.actions.backfill import Backfill
 from extender.planner.framework import decisions
 from extender.planner.plugins.order import Reservations
 from muster.api.kubernetes.core import PriorityClass

@@ -12,7 +12,7 @@ from extender.planner.actions.enqueue import Enqueue
 from extender.planner.framework import decisions
 from extender.planner.ledgerentry import EntryKind
 from muster.api import names
-from muster.api.muster.placement import slots_of
+from muster.api.muster.noderuns import slots_of
 from muster.resources.vector import GPU
 
 GPU4 = {GPU: 4}

@@ -24,7 +24,7 @@ from extender.planner.plugins.proportion import Proportion
 from muster.api.kubernetes.core import PriorityClass
 from muster.api.kubernetes.meta import OwnerReference, format_time
 from muster.api.muster.creator import counted_user
-from muster.api.muster.placement import ranks_of
+from muster.api.muster.noderuns import ranks_of
 from muster.api.muster.usage import PERIODS, PeriodUsage, PublishedUsage, QueueUsage, period_of
 
 GPU = {"nvidia.com/gpu": 1, "cpu": 1}
