@@ -31,19 +31,14 @@ AGAIN_S = 0.5
 """Delay between a change of a pod and the pass, so that one pass handles the changes of all pods of a gang."""
 END_S = 5.0
 """Maximum time between two checks of a Job whose pods have all finished, until the Job itself has ended."""
-
 MISSING_S = 10.0
-"""Age, in seconds, from which a pod's missing PodGroup is reported: the PodGroup may be created slightly after the
-pod."""
+"""Age, in seconds, from which a pod's missing PodGroup is reported; it may be created slightly after the pod."""
 MOVED_S = 5.0
-"""Time between a change of a PodGroup's queue and the pass that compares the queue with the owner's.
-
-The pass restores a move that an earlier pass has reverted because it had read the owner before the move. Kubernetes
-also copies the annotation of a moved Deployment to its ReplicaSets only later.
-"""
+"""Time between a change of a PodGroup's queue and the pass that compares the queue with the owner's. The pass restores a
+move that an earlier pass has reverted because it had read the owner before the move. Kubernetes also copies the
+annotation of a moved Deployment to its ReplicaSets only later."""
 REFUSED_S = 5.0
 """Time until the next attempt to create or change a PodGroup that was rejected."""
-
 _WANTS_NONE = "the workload needs no pods: it is suspended, or scaled to 0"
 
 Fit = tuple[str, str, int, int, str]
@@ -145,9 +140,8 @@ class PodGroups(KeyController):
                     return
                 self._update(made, wanted, newest, owner)
             except Refused as error:
-                self._refused(
-                    key, world or owner or structs.replace(newest, api_version="v1", kind="Pod"), error, group
-                )
+                reader = world or owner or structs.replace(newest, api_version="v1", kind="Pod")
+                self._refused(key, reader, error, group)
                 return
             self._fits[key] = (made.metadata.uid, made.spec.queue, *fit[2:])
         for pod in pods:

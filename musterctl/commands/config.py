@@ -204,7 +204,10 @@ def print_defaults(process: str) -> None:
 def render(
     namespace: str, values: tuple[Path, ...], settings: tuple[str, ...], files: tuple[str, ...], kubernetes_version: str
 ) -> None:
-    """Prints the manifests of the Helm chart. Apply the manifests with `kubectl apply --server-side -f -`."""
+    """Prints the manifests of the Helm chart.
+
+    Apply the manifests with `kubectl apply --server-side -f -`.
+    """
     arguments = [*(f"--set={each}" for each in settings), *(f"--set-file={each}" for each in files)]
     if kubernetes_version:
         arguments.append(f"--kube-version={kubernetes_version}")

@@ -131,7 +131,10 @@ def down(name: str) -> None:
 @click.command(context_settings=_PASS_THROUGH, add_help_option=False, options_metavar="[--name NAME]")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def kubectl(arguments: tuple[str, ...]) -> None:
-    """Runs kubectl against a local control plane. All arguments are passed to kubectl, except a leading --name."""
+    """Runs kubectl against a local control plane.
+
+    All arguments are passed to kubectl, except a leading --name.
+    """
     name = os.environ.get("MUSTER_NAME") or only_name()
     if arguments[:1] == ("--name",) and len(arguments) > 1:
         name, arguments = arguments[1], arguments[2:]

@@ -181,7 +181,10 @@ def create_queue(*, queue_name: str, where: Where, **options: Any) -> None:
 @queue_options(parent=None, weight=None, reclaimable=None)
 @where_options
 def update_queue(*, queue_name: str, where: Where, **options: Any) -> None:
-    """Changes the given fields of a queue. An amount of `none` removes the limit of that resource."""
+    """Changes the given fields of a queue.
+
+    An amount of `none` removes the limit of that resource.
+    """
     name, content = name_of(QUEUES, queue_name), queue_content(options)
     if not content:
         raise click.UsageError("there is nothing to change: give at least one option, for example --weight 3")

@@ -86,7 +86,10 @@ def train_logs(*, job_name: str, namespace: str | None, where: Where, **how: Any
 @namespace_option
 @where_options
 def attach(*, job_name: str, no_logs: bool, namespace: str | None, where: Where) -> None:
-    """Follows a TrainJob to its end, as `muster train FILE.py` does. After Ctrl-C the TrainJob keeps running."""
+    """Follows a TrainJob to its end, as `muster train FILE.py` does.
+
+    After Ctrl-C the TrainJob keeps running.
+    """
     name = name_of(trainer.TRAIN_JOBS, job_name)
     client, space = connect_in(namespace, where)
     with failing_as("read", client, trainer.TRAIN_JOBS, name, space):

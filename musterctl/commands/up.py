@@ -98,7 +98,10 @@ def _quantity(_: click.Context, param: click.Parameter, value: str | None) -> st
 )
 @click.option("--image", help="kind only: an image of Muster, instead of building an image.")
 def up(name: str, *, foreground: bool, provider: str, no_scheduler: bool, image: str | None, **given: Any) -> None:
-    """Starts a control plane with simulated nodes and Muster on it. Components that already run are not restarted."""
+    """Starts a control plane with simulated nodes and Muster on it.
+
+    Components that already run are not restarted.
+    """
     chosen = {option: value for option, value in given.items() if value is not None and value != ()}
     if provider == "kind":
         flags = {"foreground": foreground, "no_scheduler": no_scheduler}

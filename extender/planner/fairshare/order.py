@@ -6,7 +6,7 @@ gang requests a resource of which the queue has no share. Rules 5 to 7 compare t
 dominant share without the gang, and the fair share; the smaller value comes first. Rule 8: the older queue comes first.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import inf
 
@@ -100,31 +100,34 @@ def compare(left: Key, right: Key) -> int:
 class QueueOrder:
     """Sort keys of a session's queues; a key is computed again only if the allocations of its queue have changed."""
 
-    def __init__(self, allocations: Allocations, fair: Callable[[], Shares]) -> None:
-        self._allocations, self._tree, self._fair = allocations, allocations.tree, fair
+    def __init__(self, allocations: Allocations) -> None:
+        self._allocations, self._tree = allocations, allocations.tree
         self.weighed = list(self._tree.weighed)
         """Columns of the resources that are compared."""
         self._quota = self._tree.quota
         self._known: list[tuple[int, WeighedQueue] | None] = [None] * len(self._tree.names)
         self._keys: dict[tuple[int, Row], tuple[int, Key]] = {}
 
-    def key(self, row: int, wanted: Row) -> Key:
-        """Return the key of the queue in `row`, whose best gang requests `wanted`, one amount per compared resource."""
+    def key(self, row: int, wanted: Row, fair: Shares) -> Key:
+        """Return the key of the queue in `row`, whose best gang requests `wanted`, one amount per compared resource.
+
+        `fair` contains the fair shares of all queues, which are the same in a whole cycle.
+        """
         known, version = self._keys.get((row, wanted)), self._allocations.versions[row]
         if known is not None and known[0] == version:
             return known[1]
-        key = key_of(self._queue(row), wanted)
+        key = key_of(self._queue(row, fair), wanted)
         self._keys[row, wanted] = version, key
         return key
 
-    def _queue(self, row: int) -> WeighedQueue:
+    def _queue(self, row: int, fair: Shares) -> WeighedQueue:
         known, version = self._known[row], self._allocations.versions[row]
         if known is not None and known[0] == version:
             return known[1]
         columns = self.weighed
         queue = WeighedQueue(
             allocated=self._allocations.allocated[row, columns].tolist(),
-            fair=self._fair()[row, columns].tolist(),
+            fair=fair[row, columns].tolist(),
             quota=self._quota[row, columns].tolist(),
             limit=self._tree.limit[row, columns].tolist(),
             total=self._allocations.total[columns].tolist(),

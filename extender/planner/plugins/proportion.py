@@ -122,7 +122,7 @@ class QueueShares:
         self._rules: ReclaimRules | None = None
         """Rules for the last gang that may reclaim, with the allocations before any trial for it."""
         self._fair: Shares | None = None
-        self._order = QueueOrder(allocations, lambda: self.fair)
+        self._order = QueueOrder(allocations)
         self._wanted: dict[str, Row] = {}
         if plugin.usage is not None:
             self._keep_usage(plugin.usage)
@@ -175,7 +175,7 @@ class QueueShares:
         if wanted is None:
             least = self._session.amounts(self._session.ask(gang))
             wanted = self._wanted[gang.key] = tuple(least[self._order.weighed].tolist())
-        return self._order.key(row, wanted)
+        return self._order.key(row, wanted, self.fair)
 
     # -- refusals and reclaiming ------------------------------------------------------------------------------------
 
