@@ -32,10 +32,10 @@ AGAIN_S = 0.5
 END_S = 5.0
 """Maximum time between two checks of a Job whose pods have all finished, until the Job itself has ended."""
 MISSING_S = 10.0
-"""Age, in seconds, from which a pod's missing PodGroup is reported; it may be created slightly after the pod."""
+"""Age in seconds from which a pod's missing PodGroup is reported; it may be created slightly after the pod."""
 MOVED_S = 5.0
-"""Time between a change of a PodGroup's queue and the pass that compares the queue with the owner's. The pass restores a
-move that an earlier pass has reverted because it had read the owner before the move. Kubernetes also copies the
+"""Time between a change of a PodGroup's queue and the pass that compares the queue with the owner's. The pass restores
+a move that an earlier pass has reverted because it had read the owner before the move. Kubernetes also copies the
 annotation of a moved Deployment to its ReplicaSets only later."""
 REFUSED_S = 5.0
 """Time until the next attempt to create or change a PodGroup that was rejected."""
