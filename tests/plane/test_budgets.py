@@ -81,6 +81,7 @@ def test_nobody_ever_holds_more(plane: Plane, tmp_path: Path, wait_for: WaitFor)
         wait_for(lambda: held.most == allowed, what="both to hold as much as they may")
         for user in users:
             user.client.delete(JOBS, "first", user.namespace)
+        wait_for(lambda: not any(admin.list(PODS, user.namespace) for user in users), what="their pods to be gone")
         with ThreadPoolExecutor(THREADS) as pool:
             done = [pool.submit(submit, users[number % 2], "shared", number) for number in range(THREADS)]
             time.sleep(1.5)
