@@ -58,6 +58,8 @@ BURST_S = 0.3
 A new gang causes about five cycles until its pods are bound. If hundreds of gangs wait, each cycle takes ten
 milliseconds or more.
 """
+EQUAL_WAITING = 100
+"""Number of waiting gangs from which their namespaces are charged more than half of a cycle's CPU time."""
 IDLE_S = 1.0
 IDLE = 10.0
 """Minimum interval between cycles without changes, which only check deadlines, as a multiple of a cycle's CPU time."""
@@ -67,10 +69,10 @@ class Pauses:
     """The pauses between cycles, and the namespaces in which a change ends a pause.
 
     A change ends the pause if its namespace has used less CPU time than `BURST_S`. So a namespace with many changes
-    does not delay the gangs of other namespaces. One half of a cycle's CPU time is charged to the namespaces whose
-    objects have changed, in proportion to their changes. The other half is charged to the namespaces of the waiting
-    gangs, because each waiting gang makes cycles longer. All charges together fall by 1/(1 + `REST`) of the time that
-    passes.
+    does not delay the gangs of other namespaces. One part of a cycle's CPU time is charged to the namespaces whose
+    objects have changed, in proportion to their changes. The other part, at least one half, is charged to the
+    namespaces of the waiting gangs, because each waiting gang makes cycles longer. Without waiting gangs, the whole
+    time is charged to the changes. All charges together fall by 1/(1 + `REST`) of the time that passes.
     """
 
     def __init__(self) -> None:
@@ -97,10 +99,12 @@ class Pauses:
             changes, self._changes = self._changes, {}
             earned_s = (now_s - self._since_s) / (1 + REST) / max(len(self._used_s), 1)
             left = {name: used_s - earned_s for name, used_s in self._used_s.items()}
-            for shares in (changes, waiting or changes):
-                each_s = took_s / 2 / max(sum(shares.values()), 1)
-                for name, number in shares.items():
-                    left[name] = min(BURST_S, max(left.get(name, 0.0), 0.0) + each_s * number)
+            number = sum(waiting.values())
+            waiting_s = took_s * max(1 / 2, number / (EQUAL_WAITING + number)) if number else 0.0
+            for shares, charge_s in ((changes, took_s - waiting_s), (waiting, waiting_s)):
+                each_s = charge_s / max(sum(shares.values()), 1)
+                for name, count in shares.items():
+                    left[name] = min(BURST_S, max(left.get(name, 0.0), 0.0) + each_s * count)
             self._used_s = {name: used_s for name, used_s in left.items() if used_s > 0}
             self._since_s = now_s
         return min(REST * took_s, max(MAX_REST_S, took_s))

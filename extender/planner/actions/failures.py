@@ -26,7 +26,7 @@ _REMEMBERED = 100
 """Number of failed searches that are remembered in addition to four per gang. Gangs may be created and deleted while
 the capacity is unchanged.
 """
-MANY: Final = 32
+MANY: Final = 16
 """Number of gangs per queue and namespace that each cycle evaluates again although they are known not to fit."""
 ORDER_S: Final = 1.0
 """Time in seconds for which gangs that are known not to fit keep their scheduling order."""

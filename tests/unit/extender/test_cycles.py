@@ -13,7 +13,7 @@ from guarded_extender import Process
 from prometheus_client import REGISTRY
 from structlog.testing import capture_logs
 
-from extender.cycles import BURST_S, MAX_REST_S, REST, Pauses, Planner
+from extender.cycles import BURST_S, EQUAL_WAITING, MAX_REST_S, REST, Pauses, Planner
 from extender.planner.framework import config
 from extender.planner.framework.config import SchedulerConfig
 from extender.planner.state.state import PlannerState
@@ -52,14 +52,16 @@ def test_a_cycle_is_charged_by_changes() -> None:
     assert not pauses.changed("busy")
 
 
-def test_half_of_a_cycle_is_charged_by_waiting_gangs() -> None:
+@pytest.mark.parametrize(("waiting", "part"), [(1, 1 / 2), (EQUAL_WAITING, 1 / 2), (9 * EQUAL_WAITING, 9 / 10)])
+def test_waiting_gangs_are_charged_half_of_a_cycle_or_more(waiting: int, part: float) -> None:
     """A gang of a quiet namespace is not charged for what the waiting gangs of another one cost."""
     pauses = Pauses()
     for _ in range(6):
         assert pauses.changed("quiet")
-        pauses.after(0.09, 1000.0, {"quiet": 1, "busy": 999})
-    assert pauses._used_s == pytest.approx({"quiet": 6 * 0.045 * 1.001, "busy": 6 * 0.045 * 0.999})
-    pauses.after(0.09, 1000.0, {"quiet": 1, "busy": 999})
+        pauses.after(0.05, 1000.0, {"busy": waiting})
+    assert pauses._used_s == pytest.approx({"quiet": 0.3 * (1 - part), "busy": 0.3 * part})
+    for _ in range(9):
+        pauses.after(0.05, 1000.0, {"busy": waiting})
     assert not pauses.changed("busy")
 
 
