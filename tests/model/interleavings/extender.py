@@ -90,7 +90,7 @@ class Binding(NamedTuple):
 MEMOS: dict[type, tuple[str, ...]] = {
     Enqueue: ("_hopeless", "_version", "_updated"),
     Allocate: ("_failures", "_searched", "_rotation"),
-    Evicting: ("running", "lowest", "_ending", "_attempts", "_failures", "_reported", "_keys", "_cycle"),
+    Evicting: ("running", "lowest", "_ending", "_attempts", "_rules", "_keys"),
     Elsewhere: ("_seen",),
     Repair: ("_checks",),
 }
