@@ -19,9 +19,9 @@ from extender.planner.actions.attempts import Key, VictimSearches
 from extender.planner.actions.ending import EndingInOrder, in_queue_order, needs_leaving, room_of_leaving
 from extender.planner.actions.failures import shape_of
 from extender.planner.actions.makeroom import disruption_budgets, evict_at_once, failed_to_evict, leaving_pods
-from extender.planner.actions.nohelp import Excluded, ExcludingRules
 from extender.planner.actions.placing import runs_of_operations
 from extender.planner.actions.search import SlotSearch, reservations_kept
+from extender.planner.actions.victimrules import Excluded, ExcludingRules
 from extender.planner.framework import decisions
 from extender.planner.framework.operations import Operation, Scenario
 from extender.planner.framework.session import Session
