@@ -96,7 +96,10 @@ def _verb(
 
 
 async def _short(body: bytes) -> bytes:
-    """Return a call's body, a long one without the pod's unused fields. Raises msgspec.DecodeError for other bodies."""
+    """Return the body of a call; remove the pod's unused fields from a long body, because their decoding is slow.
+
+    Raises msgspec.DecodeError if the body is not a verb's call.
+    """
     if len(body) <= LONG:
         return body
     pod = _with_pod.decode(body).pod

@@ -44,7 +44,9 @@ T = TypeVar("T")
 ANSWER_S = 30.0
 """Maximum seconds for which a thread waits for the event loop's result; only an ended loop takes longer."""
 MAX_DELAY_S = 5.0
-"""Longest interval, in seconds, between attempts to reach a silent API server; short because gangs wait."""
+"""Longest interval in seconds between two attempts to reach an API server that does not respond. The interval is short
+because gangs wait.
+"""
 _USUAL_JOB_BYTES = 16 * 1024
 COMPARISONS = 1_000
 """Number of pods that one callback compares with new affinity queries, in about a millisecond."""
@@ -67,7 +69,9 @@ class Live:
         self.state = state
         """The planner's state, for callbacks of the event loop only; other threads use `ask`."""
         self.wake = wake
-        """Requests a cycle for a change in a namespace, or for the extender's own write (None); from any thread."""
+        """Requests a cycle because of a change in the given namespace, or of a write by the extender itself (None). Any
+        thread may call this function.
+        """
         self._waiting: dict[asyncio.Event, None] = {}
         """The asyncio events of waiting calls in order of arrival; the calls are woken in the same order."""
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -186,7 +190,9 @@ class LiveCluster(Live):
         self._hook = hook
         self._comparing = False
         self._first: frozenset[Mark] | None = None
-        """Queries that had not been compared with pods when the caches were first filled; None before that."""
+        """The affinity queries that had not been compared with pods when the caches were first filled; None before that
+        time.
+        """
         on_node_change = next(self._handler_of(fed) for fed in FEED if fed.resource is core.NODES)
         self._pool = PoolFeed(client, self.state, on_node_change, random.random)
         self._reflectors = {fed.resource: self._watch(client, fed) for fed in FEED}

@@ -210,7 +210,10 @@ class HyperNodeStatusWriter(Writer):
 def hyper_node_difference(
     hyper_node: topology.HyperNode, count: int, problems: Sequence[HyperNodeProblem], now: float
 ) -> dict[str, Any]:
-    """Return the merge patch for a HyperNode's status, without others' conditions; empty if nothing has changed."""
+    """Return the merge patch for a HyperNode's status; empty if nothing has changed.
+
+    The conditions of other writers stay unchanged.
+    """
     patch: dict[str, Any] = {}
     if hyper_node.status.node_count != count:
         patch["nodeCount"] = count

@@ -43,7 +43,9 @@ COUNTS_REST_S = 1.0
 COUNTS_MAX_S = 5.0
 """Time in seconds after which the counts of members are written even if they are still changing."""
 END_LASTS_S = 1.0
-"""Delay, in seconds, of the phase Completed: the controller usually deletes a finished Job's PodGroup sooner."""
+"""Delay in seconds before the phase Completed is written. The controller usually deletes the PodGroup of a finished Job
+within this time.
+"""
 LOSS_LASTS_S = 10.0
 """Delay in seconds before the phase Unknown is written after a loss of members. The controller creates new members
 within this time.
@@ -88,7 +90,9 @@ class _Memory:
     lacks: tuple[Reason, float] | None = None
     """Temporary reason why the gang waits, and the time since when this reason has not changed."""
     noted: GangView | None = None
-    """View of the gang whose status `extender.notes` has written since the last cycle, which lacks it."""
+    """View of the gang for which `extender.notes` has written a status since the last cycle; this cycle does not
+    include the status yet.
+    """
     ends: tuple[GangView, float] | None = None
     """View of the just started gang whose placement annotation ends later, and the time of this write."""
 

@@ -164,7 +164,10 @@ class Extender:
         self._config_file.start()
 
     def let_go(self) -> None:
-        """Answer all held bind calls with an error, on the event loop; the next leader gets them again."""
+        """Answer all held bind calls with an error, so that kube-scheduler sends the calls again to the next leader.
+
+        Call this method on the event loop.
+        """
         self._barrier.cancel_all()
         if self._settling is not None:
             self._settling.cancel()

@@ -216,7 +216,10 @@ class PlacementWriter(Writer):
 
 
 def _assume(state: PlannerState, place: decisions.Place, wanted: Vector, now: float) -> bool:
-    """Charge a gang's new requests to its queue, except for moved members; return False if they exceed its limits."""
+    """Charge the new requests of a gang to its queue; return False if they would exceed the queue's limits.
+
+    The requests of a gang whose members are only moved are already charged.
+    """
     gang, ledger = place.gang, state.ledger
     limited = ledger.queues.limited
     if place.victims or gang.active or not limited.limits.above(gang.queue):

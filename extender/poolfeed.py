@@ -33,7 +33,10 @@ OnNodeChange = Callable[[Node | None, Node | None], None]
 
 
 class PoolFeed:
-    """Selector of the pods and Jobs to keep, on the event loop; holds back a node until its pods are listed."""
+    """Selector of the pods and Jobs to keep; it holds back a node until the pods on the node have been listed.
+
+    The selector is used on the client's event loop.
+    """
 
     def __init__(
         self, client: Client, state: PlannerState, on_change: OnNodeChange, random: Callable[[], float]

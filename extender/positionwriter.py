@@ -22,9 +22,11 @@ CHECK_INTERVAL_S = 10.0
 WRITE_EVERY_S = 60.0
 """Minimum interval in seconds between two writes of one gang's queue position."""
 AGAIN_S = 600.0
-"""Seconds after which a missing position is written again; Volcano's own CRD drops these fields."""
+"""Interval in seconds after which a missing position is written again; Volcano's own CRD drops the fields of positions.
+"""
 MAX_AT_ONCE = 40
-"""Maximum number of gangs whose positions are written per pass, the longest unwritten first."""
+"""Maximum number of gangs whose positions are written per pass; the gangs with the oldest written positions come first.
+"""
 
 
 class QueuePositionWriter(Writer):

@@ -64,7 +64,8 @@ class ConfigPublisher:
         self._monotonic_s = monotonic_s
         self._published: dict[str, str] = {}
         self._memory_at, self._again = -inf, -inf
-        """Next writes: if only the planner's memory has changed, and of unchanged values."""
+        """Times of the next write if only the planner's memory has changed, and of the next write of unchanged values.
+        """
         self._failed = ""
         """The last error, which has already been logged."""
 
@@ -105,7 +106,10 @@ class FailureMemory:
         self._wall_s = wall_s
 
     def keep(self) -> None:
-        """Write the nodes that gangs avoid; errors are only logged, because Placements also contain these nodes."""
+        """Write the nodes that gangs avoid.
+
+        An error is logged but not raised, because the gangs' Placements also contain the nodes to avoid.
+        """
         known = self._cluster.ask(lambda state: dict(state.failures.remembered))
         try:
             self._patch({AVOIDED: encoded(known, self._wall_s())})

@@ -35,11 +35,15 @@ for _policy in ("replace", "restart"):
     from_zero(REPAIRS, KINDS, _policy)
 from_zero(EVICTED, (REPAIR,))
 THERE_S = 60.0
-"""Seconds after which an existing node unknown to the planner, maybe of another pool, is read again."""
+"""Time in seconds after which an existing node that the planner does not know is read again. The planner does not know
+nodes of other pools.
+"""
 
 
 MOST_ASKED = 16
-"""Maximum number of nodes read in one cycle, which waits for them; later cycles read the others."""
+"""Maximum number of nodes that are read in one cycle, because the cycle waits for the results; later cycles read the
+other nodes.
+"""
 
 
 class _Member(NamedTuple):

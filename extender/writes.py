@@ -31,7 +31,8 @@ UNDER_WAY = Gauge("muster_planner_writes_under_way", "Writes of the planner that
 RETRY_S = 1.0
 """Delay in seconds before a failed write is retried."""
 REFUSED_MOST_S = 60.0
-"""Maximum seconds before a rejected write is retried; the delay begins with `RETRY_S` and doubles."""
+"""Maximum delay in seconds before a repeatedly rejected write is retried; the delay begins with `RETRY_S` and doubles.
+"""
 _REFUSALS = (BadRequest, Forbidden, Invalid, NamespaceEnds)
 """Errors with which the API server rejects a write again and again, until an object changes."""
 STOP_S = 5.0
@@ -206,7 +207,10 @@ class Writes:
 
 
 class WriteContext(NamedTuple):
-    """Common context of writers: `wall_s` in epoch seconds for objects; `monotonic_s` for delays."""
+    """Common context of all writers; `wall_s` returns seconds since the epoch, for times in objects.
+
+    Writers measure delays with `monotonic_s`, because the wall clock may be set back.
+    """
 
     client: Client
     cluster: Live

@@ -27,7 +27,11 @@ AHEAD = 3
 
 
 class GangExplainer:
-    """Explainer of gangs by a planning cycle over a dump; for an incomplete dump, by the gang's own objects only."""
+    """Explainer of gangs.
+
+    Explainer of gangs, which runs a planning cycle over a dump of the cluster. If the dump is incomplete, the explainer
+    uses only the gang's own objects.
+    """
 
     def __init__(self, what_if: WhatIf, stops: Callable[[], bool] = lambda: False, reader: Viewer = ALL) -> None:
         self._what_if = what_if

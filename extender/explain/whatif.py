@@ -39,7 +39,10 @@ def _as_written(decision: Decision) -> Decision:
 
 
 class WhatIf:
-    """The cluster of a dump with a planner; `tried_*` changes are undone. With `names_others`, messages name all."""
+    """The cluster of a dump with a planner; changes by `tried_*` are undone at the end of the `with` block.
+
+    If `names_others` is true, messages may name everything in the dump.
+    """
 
     def __init__(self, dump: ClusterDump, *, names_others: bool = True) -> None:
         self.dump = dump

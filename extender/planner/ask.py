@@ -64,7 +64,8 @@ class Ask:
     claims: tuple[SharedClaim, ...]
     """Distinct device claims of the gang's minimum that several pods may share."""
     shape: Hashable
-    """Equal for gangs that fit under the same conditions, if named claims and avoided nodes are equal."""
+    """A value that is equal for gangs that fit under the same conditions, if their named claims and avoided nodes are
+    equal."""
 
     @property
     def least(self) -> int:

@@ -76,7 +76,9 @@ class Ledger:
         """Maps a shared claim without devices and a node to the number of pods on the node that use the claim."""
         self.reserved = ReservedRooms()
         self.left_behind: set[str] = set()
-        """Gangs with entries but without a PodGroup; the entries count for the gang's last queue."""
+        """Keys of gangs that still have entries although their PodGroup was deleted. The entries count for the gang's
+        last queue.
+        """
         self.assumed: dict[Hashable, None] = {}
         """Holders of entries for writes to which the API server has not responded yet."""
         self._classes = classes
@@ -227,7 +229,10 @@ class Ledger:
                 tally(self.queues.gpus, (queue, entry.node), sign * clipped(gpus))
 
     def _count_shared(self, shared: SharedClaim, node: str, sign: int) -> None:
-        """Add (or subtract) a user of a claim without devices; the first user opens the claim's entry."""
+        """Add (or subtract) a user of a claim without devices.
+
+        When the first user is added, the claim's entry is opened.
+        """
         users = self.shared_users.setdefault(shared.key, Counter())
         tally(users, node, sign)
         holder = ("claim", shared.key)
@@ -240,7 +245,10 @@ class Ledger:
             self.open(holder, LedgerEntry(EntryKind.ALLOCATED, at, self._classes.of_amounts(dict(shared.rows))))
 
     def _count_named(self, entry: LedgerEntry, sign: int) -> None:
-        """Add (or subtract) a user of an entry's named claims; a queue's first user opens the claim's entry there."""
+        """Add (or subtract) a user of an entry's named claims.
+
+        When the first user in a queue is added, the claim's entry in this queue is opened.
+        """
         for claim in entry.cls.needs.named:
             queue = self.queues.queue_of.get(entry.gang or "", entry.queue)
             queues = self.device_users.setdefault(claim.key, {})
@@ -266,7 +274,10 @@ class Ledger:
         return {queue: users.total() for queue, users in self.device_users.get(key, {}).items()}
 
     def follow(self, pod: PodRecord) -> None:
-        """Open an entry for a pod on a node, else close the pod's entry, except that of an unanswered binding."""
+        """Open a ledger entry for a pod that is on a node; close the entry of any other pod.
+
+        The entry of an assumed binding stays until the API server responds.
+        """
         if pod.uses_node:
             kind = EntryKind.LEAVING if pod.terminating else EntryKind.BOUND
             queue = (pod.queue or DEFAULT_QUEUE) if pod.ours else ""
@@ -288,5 +299,8 @@ class Ledger:
         self.open(holder, LedgerEntry(EntryKind.ASSUMED, node, cls, None, queue, devices, user))
 
     def answered(self, holder: str) -> bool:
-        """Close the entry of an answered write, whose object has its own by then; return True if there was an entry."""
+        """Close the entry of a write after the API server's response; return True if there was an entry.
+
+        When the response arrives, the written object already has its own entry.
+        """
         return holder in self.assumed and self.close(holder) is not None

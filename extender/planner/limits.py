@@ -47,7 +47,8 @@ class Excess(NamedTuple):
     used: int
     limit: int
     until: float = 0.0
-    """End of the limit: of its time window or its budget's period, in epoch seconds."""
+    """Time at which the limit ceases to apply: the end of the time window or of the budget's period, in seconds since
+    the epoch."""
     budget: UsageBudget | None = None
 
 
@@ -67,7 +68,10 @@ class Limits:
             name = parents[name]
 
     def above(self, queue: str) -> tuple[Bounds, ...]:
-        """Return the limits of a queue and its ancestors, its own first; for an unknown queue, those of the root."""
+        """Return the limits of a queue and of its ancestors, starting with the queue's own limits.
+
+        For an unknown queue, return the limits of the root.
+        """
         known = self._above.get(queue)
         return self._above.get(ROOT_QUEUE, ()) if known is None else known
 
@@ -211,7 +215,10 @@ class LimitedUse:
     def _excess(
         self, reason: str, bounds: Bounds, most: Vector, asked: Mapping[str, int], user: str | None = None
     ) -> Excess | None:
-        """Return the limit that requests would exceed; a used-up resource does not matter to requests for others."""
+        """Return the limit if the requests would exceed it; resources that are not requested are not compared.
+
+        A queue that has used up one resource can still use other resources.
+        """
         used = self.used.get((bounds.queue, user), {}) if most else {}
         for resource, amount in asked.items() if most else ():
             limit, there = most.get(resource), used.get(resource, 0)

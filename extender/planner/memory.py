@@ -23,7 +23,8 @@ Refusals = dict[str, dict[str, float]]
 Failures = dict[str, tuple[AvoidedNode, ...]]
 """Maps a gang to the nodes on which its members failed."""
 MOST_BYTES: Final = 128 * 1024
-"""Maximum bytes of the published memory; larger ones are left out, as a ConfigMap has at most 1 MiB."""
+"""Maximum size of the planner's published memory, in bytes. Larger memory is not published, because a ConfigMap may
+have at most 1 MiB."""
 
 
 class Memory(Struct, frozen=True, omit_defaults=True):

@@ -93,7 +93,9 @@ class Cycle(RecordLine, tag="cycle"):
     arrived: dict[str, list[tuple[str, int]]] = {}
     """Maps the UID of a gang to the slots of members that wait at the barrier for other members."""
     avoided: dict[str, dict[str, float]] | None = None
-    """Maps a gang and a node that rejected a member to the end of avoidance; None in older recordings."""
+    """Maps a gang and a node that rejected a member to the time until which the gang avoids this node. The value is
+    None in recordings of older versions.
+    """
     gone: list[str] = []
     """Names of deleted nodes on which gangs still have members."""
     served: bool | None = None

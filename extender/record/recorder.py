@@ -26,11 +26,15 @@ LOST = Counter(
 BYTES = Gauge("muster_record_bytes", "Size in bytes of the recording file that is being written")
 FAILING = Gauge("muster_record_failing", "1 while the recording cannot be written, e.g. because the disk is full")
 MOST_WAITING = 20_000
-"""Maximum number of changes waiting to be written; beyond, only each object's latest version is kept."""
+"""Maximum number of changes that wait to be written. If more changes wait, only the latest version of each object is
+kept.
+"""
 FILES = 8
 """Approximate number of files in a folder; a file reaches this part of the folder's maximum size or age."""
 SLICE = 100
-"""Lines written without a pause, in a few milliseconds; other threads wait for the interpreter meanwhile."""
+"""Number of lines that are written without a pause, which takes a few milliseconds. Other threads wait for the
+interpreter meanwhile.
+"""
 PAUSE_S = 0.002
 FLUSH_S = 1.0
 SLEEP_S = 60.0

@@ -30,7 +30,10 @@ class WhatIfChanges:
         without: Sequence[str] = (),
         nodes: Mapping[str, int] | None = None,
     ) -> None:
-        """Create changes: other queues, edits such as `team.weight=3`, copies of `nodes`, and excluded queues."""
+        """Create changes from replacement queues, edits such as `team.weight=3`, and queues whose gangs are excluded.
+
+        `nodes` maps the name of a node to the number of copies to add.
+        """
         self._queues = dict(queues or {})
         self._edits = tuple(edits)
         self._without = frozenset(without)

@@ -96,7 +96,10 @@ class _Checking:
                 self._world.apply_line(line)
 
     def _begin(self, head: lines.Head) -> None:
-        """Begin a file; after a restart of the recorded process, with an empty state and a planner without memory."""
+        """Begin a file.
+
+        If the recorded process was restarted, begin with an empty state and a planner without memory.
+        """
         if head.session == self._session:
             return
         self._session = head.session

@@ -42,7 +42,9 @@ class QueueFigures(Struct, rename="camel"):
     waiting: int = 0
     """Number of gangs that were still waiting at the end of the replay."""
     wait_median_s: float | None = None
-    """Median wait of arrived gangs, in seconds; one that did not start waits until the replay's end."""
+    """Median wait, in seconds, of the gangs that arrived. A gang that did not start counts as waiting until the end of
+    the replay.
+    """
     wait_p95_s: float | None = None
     evictions: int = 0
     """Number of evictions of gangs; an eviction of several members of one gang counts once."""

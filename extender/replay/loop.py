@@ -32,7 +32,9 @@ with `TICK_S` and doubles, because cycles are the main cost of a simulation. Whi
 interval stays short, because eviction notices may expire.
 """
 MOST_ROUNDS = 100
-"""Maximum number of cycles at one simulated time; more would undo each other's decisions."""
+"""Maximum number of cycles at one simulated time; if more cycles were needed, their decisions would be undoing each
+other.
+"""
 
 
 class Replay(SimulatedCluster):

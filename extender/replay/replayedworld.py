@@ -23,7 +23,9 @@ _WRITTEN: dict[str, Callable[[PlannerState, Any], object]] = {
     POD_GROUPS.full_name: PlannerState.on_pod_group_written,
     NATIVE_POD_GROUPS.full_name: PlannerState.on_native_written,
 }
-"""Maps a kind to the state's method for own writes; own Placements are applied like watched changes."""
+"""Maps a kind to the state's method for the planner's own writes; own writes of Placements are applied like watched
+changes.
+"""
 
 
 def rules_from(settings: Mapping[str, Any]) -> FaultRules:
@@ -94,7 +96,10 @@ def planning_of(text: str, settings: Mapping[str, Any]) -> Planning:
 
 
 def decide(planning: Planning, snapshot: Snapshot, world: ReplayedWorld, cycle: lines.Cycle) -> Session:
-    """Run a recorded cycle on a snapshot, with recorded inputs that no watch reports; apply no decisions."""
+    """Run a recorded cycle on a snapshot, with those recorded inputs that no watch reports.
+
+    The decisions of the cycle are not applied.
+    """
     given: dict[str, Any] = {} if cycle.avoided is None else {"avoided": cycle.avoided}
     return planning.run(
         snapshot,

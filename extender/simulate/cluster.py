@@ -206,7 +206,10 @@ class SimulatedCluster:
             del self.gangs[workload.key]
 
     def evict(self, key: str, pods: list[str]) -> None:
-        """Evict pods of one gang by name; below its minimum, the gang loses all its pods and waits again."""
+        """Evict the pods with the given names, which belong to one gang.
+
+        A gang that falls below its minimum loses all its pods, and waits again.
+        """
         playing = self.gangs.get(key)
         if playing is None:
             return

@@ -41,7 +41,8 @@ BIND_TIME = Histogram("muster_bind_post_seconds", "Duration of the POST of a bin
 _calls = counted(BINDS)
 
 LAG_S = 1.0
-"""Seconds for which a bind call waits for Muster's watches, maybe slower than kube-scheduler's."""
+"""Time in seconds for which a bind call waits for Muster's watches, which may be slower than kube-scheduler's watches.
+"""
 
 LASTS = 200
 """Minimum number of members of a gang whose binding takes about a second, so that the phase Binding is written."""
@@ -75,7 +76,10 @@ class Binder:
 
 
 class Bind:
-    """The bind verb, while this replica is `active`; `on_release` is called when a large gang may be bound."""
+    """The bind verb, which acts while this replica is `active`.
+
+    The verb calls `on_release` when the members of a large gang may be bound, because their binding takes some time.
+    """
 
     def __init__(
         self,
@@ -233,7 +237,10 @@ class Bind:
         return _refusal(state.placement_of(record.gang), with_slot, args.node)
 
     def _enough(self, key: str, epoch: int, held: Mapping[Slot, str]) -> bool:
-        """Return True if held and bound members, none terminating, suffice; calls `on_release` for a large gang."""
+        """Return True if the held and the bound members suffice to start the gang; for a large gang, call `on_release`.
+
+        A member does not count if its pod is being deleted.
+        """
         state = self._cluster.state
         placement = state.placement_of(key)
         if placement is None or placement.spec.epoch != epoch:

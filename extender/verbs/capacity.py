@@ -90,7 +90,10 @@ def nodes_with_capacity(
 
 
 def requests_of(state: PlannerState, record: PodRecord, queue: str) -> Vector:
-    """Return what a pod without a gang takes from its queue, without devices of claims that the queue already uses."""
+    """Return the resources that a pod without a gang takes from its queue.
+
+    The devices of a claim count only if the queue does not use the claim yet.
+    """
     asked = record.cls.requests
     for claim in record.cls.needs.named:
         if queue not in state.ledger.device_users.get(claim.key, ()):

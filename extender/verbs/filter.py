@@ -54,7 +54,10 @@ class Filter:
         self._wall_s = wall_s
 
     def __call__(self, args: ExtenderArgs) -> ExtenderFilterResult:
-        """Return the given nodes that can take the pod; kube-scheduler treats a call with other nodes as failed."""
+        """Return those of the given nodes that can take the pod.
+
+        If the answer has any other node, kube-scheduler treats the call as failed.
+        """
         nodes = args.node_names or []
         gang = gang_of(args.pod)
         kind = "pinned" if NODE in args.pod.metadata.annotations else "gang" if gang else "plain"
@@ -78,7 +81,10 @@ class Filter:
         return VerbReason.NOT_SEEN if _is_to_be_named(args.pod) else self._plain(args, nodes)
 
     def _member(self, args: ExtenderArgs, gang: str, nodes: list[str]) -> Answer:
-        """Return the node of the member's slot; without an epoch, the member lost its gate before it was placed."""
+        """Return the node of the member's slot.
+
+        A member without an epoch has lost its gate before it had a placement.
+        """
         meta = args.pod.metadata
         key = f"{meta.namespace}/{gang}"
         placement = self._cluster.state.placement_of(key)
@@ -95,7 +101,10 @@ class Filter:
         return [node] if node in nodes else VerbReason.NOT_PLANNED_HERE
 
     def _plain(self, args: ExtenderArgs, nodes: list[str]) -> Answer:
-        """Return the nodes with enough capacity that is not reserved for gangs; bind accepts no others."""
+        """Return the nodes with enough free capacity; capacity that is reserved for gangs does not count as free.
+
+        The bind verb accepts only nodes that pass this filter.
+        """
         state = self._cluster.state
         table, meta, now = state.nodes, args.pod.metadata, self._wall_s()
         record = state.pods.get(meta.uid)

@@ -9,7 +9,10 @@ DECODE_PREEMPTION = msgspec.json.Decoder(ExtenderPreemptionArgs)
 
 
 def preempt(cluster: Live, args: ExtenderPreemptionArgs) -> ExtenderPreemptionResult:
-    """Exclude nodes whose victims would break a running gang, if others remain; Muster's profiles never call this."""
+    """Exclude nodes whose victims would leave a running gang with too few members, if other nodes remain.
+
+    Muster's profiles never call this verb.
+    """
     candidates = args.node_name_to_meta_victims or {}
     harmless = {
         node: victims

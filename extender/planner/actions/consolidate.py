@@ -108,7 +108,10 @@ def _not_staying(session: Session, statement: Statement, bundles: list[Bundle]) 
 
 
 def _all_moved(session: Session, statement: Statement, bundles: list[Bundle]) -> bool:
-    """Give these bundles new slots, the largest first; return False if a bundle fits nowhere or only where it was."""
+    """Give these bundles new slots, the largest bundle first.
+
+    Return False if a bundle fits nowhere, or would only get its old slots.
+    """
     for bundle in sorted(bundles, key=lambda bundle: -_size(session, bundle)):
         before = statement.checkpoint()
         if not all(moved(session, statement, unit.gang, unit.pods) for unit in bundle):

@@ -60,7 +60,10 @@ class Preempt(Evicting):
         return _reclaimable(self, session, asker)
 
     def agreed(self, session: Session, scenario: Scenario) -> bool:
-        """Return True if all plugins agree; a victim in the gang's own queue is no loss of another queue."""
+        """Return True if all plugins agree.
+
+        If a victim is in the gang's own queue, its resources do not count as taken from other queues.
+        """
         gang = scenario.gang
         own = tuple(chunk for chunk in scenario.chunks if chunk.gang.queue == gang.queue)
         others = tuple(chunk for chunk in scenario.chunks if chunk.gang.queue != gang.queue)
@@ -78,7 +81,10 @@ class Preempt(Evicting):
 
 
 class Reclaim(Evicting):
-    """The action reclaim, which evicts gangs of other, reclaimable queues if a plugin that computes shares agrees."""
+    """The action reclaim, which evicts gangs of other, reclaimable queues.
+
+    A plugin that computes shares of queues, such as `proportion`, must agree to every reclaim.
+    """
 
     name = "reclaim"
     takes_spares = True

@@ -39,7 +39,8 @@ from muster.api.volcano.scheduling import NO_ROOM
 
 ATTEMPTS_PER_QUEUE = 2
 ATTEMPTS = 8
-"""Maximum searches for victims per cycle, for one queue and in total; one may take tens of milliseconds."""
+"""Maximum number of searches for victims per cycle, for one queue and in total. A search may take tens of
+milliseconds."""
 MOST_VICTIMS = 5_000
 """Maximum number of a gang's victims; its Placement lists them, and etcd limits an object's size."""
 _LACKS_CAPACITY = frozenset({NO_ROOM, *FULL_QUEUE})
@@ -121,7 +122,10 @@ class Evicting:
         return failed
 
     def _due(self, session: Session, why: decisions.Unschedulable, hopeless: dict[Hashable, bool]) -> bool:
-        """Return True if a search for the gang is allowed and not known to fail; `hopeless` caches what is known."""
+        """Return True if a search for the gang is allowed and not known to fail.
+
+        `hopeless` caches whether a search with a certain key is known to fail.
+        """
         if why.gang.key in session.postponed or not self.worthwhile(why.gang):
             return False
         key, refused = self._key(session, why.gang), refused_by(why)

@@ -28,7 +28,8 @@ ATTEMPTS = 64
 FAILURES = 64
 """Maximum number of node sets on which a gang may fail; resource totals usually predict failures."""
 RETRACED = 16
-"""Maximum number of sibling parts placed again when a later part fails; more siblings stay where they are."""
+"""Maximum number of sibling parts that are placed again when a later part fails. If a part has more siblings, the
+placement of each sibling is final."""
 _Todo = tuple[SlotGroup, NodeSet]
 """A part of a gang without a placement yet, and the nodes on which the part may be placed."""
 FillSlots = Callable[[Mapping[str, Sequence[int]], NodeSet], bool]

@@ -15,7 +15,8 @@ from muster.api.volcano.batch import is_job
 
 K = TypeVar("K", bound=Hashable)
 LIMIT = 256
-"""Maximum number of placed slots; a single gang may exceed it, because its minimum starts together."""
+"""Maximum number of placed slots. A single gang may exceed the limit, because all members of its minimum start
+together."""
 MAX_SLOTS = 3 * LIMIT
 """Number of placed slots above which only small gangs are placed; slots beyond a share also count."""
 QUEUE_SHARE = 192

@@ -50,7 +50,10 @@ class OtherWays:
     _seen: set[bytes] = field(default_factory=set)
 
     def all(self, usual: Amounts, *, again: bool) -> Iterator[NodeSet]:
-        """Yield alternative node sets, best first; the default set with columns `usual` only if `again` is true."""
+        """Yield alternative node sets, best first.
+
+        `usual` lists the columns of the default node set, which is yielded only if `again` is true.
+        """
         room = self._open(self.cls) * self.session.room(self.cls)
         room = np.minimum(self.nodes.limit(room, self.cls), self.count)
         usual = usual[room[usual] > 0]

@@ -71,7 +71,8 @@ class TrackPlacements:
 
     def __init__(self) -> None:
         self._half_since: dict[str, float] = {}
-        """Maps an incomplete gang's UID to the epoch seconds of its last eviction, else of its beginning."""
+        """Maps an incomplete gang's UID to the time of its last eviction, or else to the time since which the gang is
+        incomplete, in seconds since the epoch."""
         self._refused_since: dict[str, float] = {}
         """Maps a gang's UID to the epoch seconds since which its pods with device claims are refused."""
         self._checks: dict[str, _Check] = {}

@@ -91,7 +91,10 @@ class Spares:
             searches += bool(session.attempt(gang, lambda session, gang: self._refill(session, gang, reservations)))
 
     def _refill(self, session: Session, gang: GangView, reservations: HeadReservations) -> bool:
-        """Decide KeepSpares for one gang; return True after a search. Missing members come before spare slots."""
+        """Decide KeepSpares for one gang; return True if spare slots were searched for.
+
+        While a gang lacks members of its minimum, its spare slots are held for these members.
+        """
         if gang.taken < gang.floor.min_member:
             return False
         wanted = {name: len(ranks) for name, ranks in self.ranks(session, gang).items()}
@@ -211,7 +214,10 @@ def own_spares(session: Session, gang: GangView) -> SpareSlots:
 
 
 def lendable_spares(session: Session, gang: GangView) -> SpareSlots:
-    """Return others' spare slots that a gang may use until their owner needs them; none if it cannot be evicted."""
+    """Return the spare slots that a borrowing gang may use until their owner needs them.
+
+    A gang that cannot be evicted gets no spare slots of other gangs.
+    """
     leaves = session.snapshot.guards.can_be_taken_back(gang)
     return SpareSlots(session, (each for each in session.snapshot.gangs if each is not gang) if leaves else ())
 

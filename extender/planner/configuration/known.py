@@ -22,9 +22,11 @@ class Name:
     ours: str = ""
     """Muster's name for the same action or argument; empty if Muster uses the same name."""
     differs: str = ""
-    """How the meaning differs in Muster, a sentence without its full stop; empty if it is the same."""
+    """How the name's meaning differs in Muster, as a sentence without its full stop; empty if the meaning is the
+    same."""
     without: str = ""
-    """Why the name has no effect in Muster, a sentence without its full stop; empty if it has one."""
+    """Why the name has no effect in Muster, as a sentence without its full stop; empty if the name has an effect.
+    """
     default: Any = None
     """Default value of an argument; None if the value cannot be written in a file."""
 
@@ -150,7 +152,9 @@ SWITCHES: dict[str, Switch] = {
     **_all("disableJobOrder disableJobReady disableTaskOrder disableQueueOrder", _NEVER_READ),
     **_all("disablePreemptable disableReclaimable disablePredicate disableNodeOrder", _NEVER_READ),
 }
-"""Maps a switch to its effect; any but the default value removes the plugin's hooks or is reported."""
+"""Maps a switch to its effect. A switch whose value differs from the default removes hooks from the plugin or is
+reported.
+"""
 
 SECTIONS: dict[str, Name] = {
     "configurations": Name(differs="docs/scheduler-configuration.md lists which arguments of actions have an effect"),

@@ -183,4 +183,5 @@ _KAI: dict[str, KnownPlugin] = {
 PLUGINS: dict[str, KnownPlugin] = _VOLCANO | {
     name: plugin.joined(_VOLCANO[name]) if name in _VOLCANO else plugin for name, plugin in _KAI.items()
 }
-"""Plugins by name; one of both Volcano and KAI-Scheduler accepts the arguments of both projects."""
+"""Maps a plugin's name to the plugin. If both Volcano and KAI-Scheduler have the plugin, it accepts the arguments of
+both projects."""

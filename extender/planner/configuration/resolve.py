@@ -108,7 +108,8 @@ class Resolved:
     plugins: list[PluginUse] = field(default_factory=list)
     report: ConfigurationReport = field(default_factory=ConfigurationReport)
     votes: bool = True
-    """True if plugins vote on admission: only if the file names the action `enqueue`, as in Volcano."""
+    """True if plugins vote on the admission of gangs. As in Volcano, plugins vote only if the file names the action
+    `enqueue`."""
 
 
 def resolve(config: SchedulerConfig, registry: Registry) -> Resolved:

@@ -23,9 +23,11 @@ from muster.api.kubernetes.devices import Device
 MOST_CHARS = 10 * 1024
 """Maximum length of an expression, as in the API."""
 MOST_AMPLIFIED_CHARS, MOST_AMPLIFIERS = 2048, 2
-"""Limits of an expression's length if it has loops, and of its loops, whose cost is more than linear."""
+"""Maximum length of an expression that contains loops, and maximum number of loops in an expression. Both limits are
+low, because loops cost more than linear time."""
 MOST_ANSWERS = 8192
-"""Maximum cached results of an expression; one that distinguishes more is left to kube-scheduler."""
+"""Maximum number of cached results of an expression. Only kube-scheduler evaluates an expression that distinguishes
+more devices."""
 _AMPLIFIERS = re2.compile(
     r"\b(all|exists|exists_one|existsOne|map|filter|transform\w*|sortBy|bind|replace|join|format|split)\s*\("
 )

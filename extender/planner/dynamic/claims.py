@@ -254,5 +254,8 @@ def _alike(
 
 
 def _concerns(constraint: DeviceConstraint, request: str) -> bool:
-    """Return True if the constraint names the request or one of its alternatives, or has no names."""
+    """Return True if the constraint applies to the request.
+
+    A constraint names requests or alternatives; a constraint without names applies to all requests.
+    """
     return not constraint.requests or any(each.partition("/")[0] == request for each in constraint.requests)

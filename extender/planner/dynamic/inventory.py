@@ -85,7 +85,10 @@ class Inventory:
         return set(self._of_node)
 
     def want(self, kind: DeviceKind, namespace: str = "", *, whole: bool = False) -> None:
-        """Register a request for devices of this kind (`whole`: all of a node); it counts until `uncount` is called."""
+        """Register a request for devices of this kind; `whole` is true for a request for all devices of a node.
+
+        A kind is counted until `uncount` has been called once for each registered request.
+        """
         wanted = self._wanted.setdefault(kind, Counter())
         wanted[namespace] += 1
         if whole:
@@ -258,7 +261,10 @@ class Inventory:
         return newest if share(newest) > share(kind) + 1 else kind
 
     def _shares(self) -> Callable[[DeviceKind], int]:
-        """Return a function for the least number of counted kinds among a kind's namespaces; 0 for kinds of classes."""
+        """Return a function from a kind of device to the lowest number of counted kinds among the kind's namespaces.
+
+        The number is 0 for kinds of device classes.
+        """
         counts = Counter(namespace for each in self._bits for namespace in self._wanted[each] if namespace)
         return lambda kind: min(counts[namespace] for namespace in self._wanted[kind])
 

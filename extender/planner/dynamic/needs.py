@@ -29,7 +29,10 @@ class SharedClaim:
 
 @dataclass(frozen=True, slots=True)
 class ClaimNeeds:
-    """The sum of the needs of a pod's claims; equal needs have equal keys, and the key is empty without claims."""
+    """The sum of the needs of all claims of a pod.
+
+    Equal needs have equal keys; a pod without claims has an empty key.
+    """
 
     rows: tuple[tuple[str, int], ...] = ()
     """Resources that the pod's claims take from its node, in addition to its containers' requests."""
@@ -39,7 +42,8 @@ class ClaimNeeds:
     """Devices that must exist on the node, whether they are in use or not, as resources."""
     shared: tuple[SharedClaim, ...] = ()
     named: tuple[SharedClaim, ...] = ()
-    """All claims that the pod names and others may use, with or without devices; charged to queues."""
+    """All claims that the pod names and that other pods may use, too, with or without allocated devices. The devices of
+    named claims are charged to queues."""
     nodes: tuple[NodeSelector, ...] = ()
     """Node selectors of the devices that are already allocated to the pod's claims."""
     problems: tuple[Reason, ...] = ()
@@ -109,7 +113,10 @@ class Sums:
     def add_own(
         self, demand: DeviceDemand, devices: Iterable[DeviceId], nodes: NodeSelector | None, *, on_node: bool
     ) -> None:
-        """Add the allocated devices of the pod's own claim, which counts separately while the pod has no node."""
+        """Add the allocated devices of a claim that was created for this pod.
+
+        As long as the pod has no node, the claim is counted separately from the pod.
+        """
         self._show(demand)
         if on_node:
             self._rows.update(self._inventory.used(devices))

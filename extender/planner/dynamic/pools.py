@@ -46,7 +46,10 @@ class TaintRules:
 
 
 def _may_taint(rule: DeviceTaintRule, pool: PoolId) -> bool:
-    """Return True if the rule may select devices of the pool: all with an empty selector, none without a selector."""
+    """Return True if the rule may select devices of the pool.
+
+    A rule without a selector selects no device; an empty selector selects all devices.
+    """
     chosen = rule.spec.device_selector
     return chosen is not None and chosen.driver in {None, pool[0]} and chosen.pool in {None, pool[1]}
 

@@ -21,7 +21,8 @@ from extender.planner.dynamic.claims import DeviceKind
 from muster.resources.vector import unit
 
 WHOLE = 1 << 20
-"""Units of its separate resource that a request for all devices takes; more than any node has devices."""
+"""Number of units of the separate resource that a request for all devices of a kind takes. The number is larger than
+the number of devices on any node."""
 MOST_UNIONS = 64
 """Maximum number of unions of kinds that are counted. Only kube-scheduler detects shortages of further unions."""
 Pattern = int
@@ -37,7 +38,8 @@ class Rows:
     wholes: Mapping[str, Pattern]
     """Maps a resource for requests with mode `All` to the bit mask of the kinds whose devices it includes."""
     taken: Mapping[DeviceKind, tuple[str, ...]]
-    """Maps a kind to the resources that one device takes: its own first, those in `wholes` last."""
+    """Maps a kind to the resources that one device of the kind takes: the kind's own resource first, resources in
+    `wholes` last."""
     whole_of: Mapping[DeviceKind, str]
     """Maps a kind to the resource that represents requests for all devices of the kind on a node."""
     name_of: Mapping[DeviceKind, str]

@@ -48,7 +48,8 @@ class QueueTree:
     units: tuple[float, ...]
     """Unit in which a resource is divided among queues: whole GPUs, although pods may use fractions."""
     quoted: NDArray[np.bool_]
-    """True where a queue deserves the resource, bool of shape (resources,); quotas do not apply elsewhere."""
+    """True for each resource of which at least one queue deserves an amount, bool of shape (resources,). Quotas apply
+    only to resources of which a queue deserves an amount."""
     weight: Shares
     priority: tuple[int, ...]
     reclaimable: tuple[bool, ...]
@@ -134,7 +135,10 @@ def _weights(
     names: Sequence[str], queues: Mapping[str, Queue], specs: Sequence[QueueSpec], quoted: NDArray[np.bool_],
     axis: Mapping[str, int],
 ) -> Shares:  # fmt: skip
-    """Return each queue's weight per resource: the annotation's or, if it cannot be parsed, the spec's."""
+    """Return the weight of each queue for each resource.
+
+    If the weight annotation of a queue cannot be parsed, the weight in its spec is used.
+    """
     weights: Shares = np.repeat(np.array([[spec.weight] for spec in specs], dtype=np.float64), len(quoted), axis=1)
     for row, name in enumerate(names):
         found: dict[str, float] = {}
@@ -165,7 +169,10 @@ def _ordered(parents: Mapping[str, str], queues: Mapping[str, Queue]) -> tuple[s
 
 
 def _put(row: NDArray[np.float64] | Amounts, axis: Mapping[str, int], quantities: Mapping[str, object]) -> None:
-    """Write quantities into a row of an array; unparsable ones (admission was bypassed) count as not set."""
+    """Write quantities of resources into a row of an array.
+
+    Quantities that cannot be parsed (because admission was bypassed) count as not set.
+    """
     try:
         amounts: Vector = vector(quantities)  # type: ignore[arg-type]
     except ValueError:

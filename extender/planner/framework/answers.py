@@ -18,7 +18,8 @@ from muster.api.muster.reason import Reason, quoted, reason_of
 from muster.resources.vector import Vector
 
 Codes = NDArray[np.int16]
-"""Codes (see `Causes`) why each node cannot take the pod, of shape (nodes,); 0 for nodes that can."""
+"""For each node, the code of the cause (see `Causes`) why the node cannot take the pod, of shape (nodes,). The code is
+0 for nodes that can take the pod."""
 MAX_CAUSES = 30_000
 """Maximum number of causes. Codes have only 16 bits, and a cause's text may contain the name of any claim or label."""
 ReservationMode = Literal["strict", "reserve", "besteffort"]
@@ -55,7 +56,8 @@ class EnqueueVote:
     reason: str = ""
     """The reason for the condition in the PodGroup's status, a CamelCase word."""
     message: Reason | str = ""
-    """Reason or text for the gang's owner; rarely changes, because each new one is written to the PodGroup."""
+    """Message for the gang's owner, as a Reason or as text. The message should rarely change, because each new message
+    is written to the PodGroup."""
 
 
 ADMITTED = EnqueueVote(admit=True)
@@ -120,7 +122,8 @@ class NodeSet:
     ranked: bool = False
     """True if nodes are filled in the order of the columns; False if scores determine the order."""
     along: Amounts | None = None
-    """Per node, int64 of shape (all nodes,): ranks follow it in ascending order; None: node names' order."""
+    """A number for each node, int64 of shape (all nodes,): consecutive ranks are placed in ascending order of these
+    numbers. None means the order of node names."""
     most: Amounts | None = None
     """Maximum number of the part's pods per node, int64 of shape (all nodes,); None for no maximum."""
     most_of: bytes = b""
@@ -136,7 +139,10 @@ class NodeSet:
         return replace(self, columns=columns, sliced=False)
 
     def order(self, by_name: Amounts) -> Amounts:
-        """Return the nodes in the set's own order if `ranked`, else by adjacency; `by_name` lists all nodes by name."""
+        """Return the set's nodes in the set's own order if `ranked` is true, else by adjacency.
+
+        `by_name` lists all nodes in name order.
+        """
         if self.columns is None:
             return by_name
         if self.ranked:

@@ -173,7 +173,10 @@ class ClaimUsers:
         ]
 
     def lost_with(self, units: Sequence[tuple[str, Iterable[PodRecord]]]) -> list[Amounts]:
-        """Return what devices each evicted unit's queue loses, by queue and pods: of claims that it uses no more."""
+        """Return the devices that each evicted unit's queue loses; a unit is a pair of its queue and pods.
+
+        The last user of a claim in a queue frees the claim's devices for the queue.
+        """
         last: dict[tuple[SharedClaim, str], int] = {}
         for number, (queue, pods) in enumerate(units if self._queues else ()):
             for claim in (claim for pod in pods for claim in pod.cls.needs.named):

@@ -16,7 +16,10 @@ from muster.api.muster.usage import PublishedUsage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CycleInputs:
-    """All inputs of a cycle, from a process or a dump; actions and plugins have only their own memory besides."""
+    """All inputs of a cycle, from a running process or from a dump of a cluster.
+
+    In addition to `CycleInputs`, actions and plugins only use their own memory of earlier cycles.
+    """
 
     snapshot: Snapshot
     now: float
@@ -30,7 +33,8 @@ class CycleInputs:
     arrived: Mapping[str, frozenset[Slot]] = field(default_factory=dict)
     """Maps a gang's UID to the slots of members that wait at the barrier for other members."""
     avoided: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    """Maps a gang and a node that rejected a member to the end of avoidance, perhaps not in a Placement yet."""
+    """Maps a gang and a node that recently rejected a member to the time until which the gang avoids the node. The
+    gang's Placement possibly does not list the node yet."""
     gone: frozenset[str] = frozenset()
     """Deleted nodes with members of gangs, as confirmed by the API server."""
     hyper_nodes: HyperNodeTree = field(default_factory=HyperNodeTree)

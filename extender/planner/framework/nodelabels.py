@@ -102,7 +102,10 @@ class NodeLabels:
         return self._of(_NAME).codes[columns] >= 0
 
     def having(self, requirement: LabelSelectorRequirement, columns: Columns, key: str | None = None) -> Mask:
-        """Return the mask of these nodes whose labels meet a condition; `key`, if given, replaces its key."""
+        """Return the mask of these nodes, True for nodes whose labels meet a condition.
+
+        `key`, if given, replaces the key of the condition.
+        """
         known = self._of(requirement.key if key is None else key)
         there = np.zeros(len(known.values) + 1, dtype=np.bool_)  # -1 (no such label) reads the last entry
         match requirement.operator:
@@ -145,7 +148,10 @@ class NodeLabels:
         return found & self.there(columns)
 
     def by_taints(self, answer: Callable[[Taints | None], int], columns: Columns) -> NDArray[np.int16]:
-        """Return `answer` for each node's taints, called once per distinct set; None means a column without node."""
+        """Call `answer` with the taints of each of these nodes; return the results.
+
+        Each distinct set of taints is evaluated once; `answer` receives None for columns without a node.
+        """
         known = self._cache.taints = self._renewed(self._cache.taints, _taints_of)
         answers = np.array([*map(answer, known.values), answer(None)], dtype=np.int16)  # type: ignore[arg-type]
         return answers[known.codes[columns]]
@@ -218,7 +224,10 @@ def tolerated_by(tolerations: Iterable[Toleration]) -> Callable[[tuple[str, str,
 
 
 def _field(key: str) -> str:
-    """Return the key that represents a node field; for a field unknown to kube-scheduler, a key that no node has."""
+    """Return the key that represents a node field.
+
+    For a field that kube-scheduler does not know, the result is a key that no node has.
+    """
     return _NAME if key == "metadata.name" else "\0"
 
 

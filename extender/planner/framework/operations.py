@@ -89,7 +89,10 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scenario:
-    """Evictions that let a gang start: with all chunks evicted, it gets `requested`, int64 of shape (resources,)."""
+    """Evictions that would allow a gang to start.
+
+    If all chunks are evicted, the gang gets the resources `requested`, int64 of shape (resources,).
+    """
 
     gang: GangView
     requested: Amounts

@@ -165,7 +165,10 @@ class _Branch:
 def scheduling_order(
     gangs: Iterable[GangView], parents: Mapping[str, str], ordering: Ordering, again: Again = lambda _: False
 ) -> Iterator[GangView]:
-    """Yield the first gang of the first queue, sort again, and repeat; a gang comes again if `again` says so."""
+    """Yield the first gang of the first queue, sort again, and repeat.
+
+    A gang is yielded again if `again` returns True for it.
+    """
     by_queue: dict[str, list[GangView]] = {}
     for gang in gangs:
         by_queue.setdefault(gang.queue, []).append(gang)

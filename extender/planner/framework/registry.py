@@ -67,7 +67,10 @@ class Registry:
         """Names of plugins whose functions have been found to match the Protocols of their hooks."""
 
     def plugin(self, name: str, arguments: Mapping[str, Any]) -> PlannerPlugin:
-        """Build a known plugin. Raises ValueError for an invalid argument, or a function unlike its hook's Protocol."""
+        """Build a known plugin.
+
+        Raises ValueError for an invalid argument, or for a function that does not match its hook's Protocol.
+        """
         build = self.plugins[name]
         if name not in self._fitting:
             if wrong := [f"plugin {name!r}: {each}" for each in misfits(build(arguments))]:

@@ -107,7 +107,10 @@ def closed_nodes(session: Session, gang: GangView, cls: PodClass) -> Codes:
 
 
 def _refused(session: Session, gang: GangView | None, cls: PodClass, wanted: int) -> Codes:
-    """Return the code of the cause why each node refuses the pods, the same if no node can take them; else 0."""
+    """Return the code of the cause why each node refuses the pods; 0 for other nodes.
+
+    If a plugin or a claim rejects the pods on every node, all nodes have the same code.
+    """
     reason: Reason | str | None = session.hooks.pre_predicate.call(gang, cls) if gang else ""
     if full := session.claims.full(cls, wanted):
         reason = reasons.devices.claim_too_full(claim=full, used=session.claims.user_count(full), most=MOST_PODS)

@@ -32,7 +32,10 @@ from muster.volcano.access import NamespaceObstacle
 
 @dataclass(slots=True)
 class Snapshot:
-    """The copy's arrays, which a cycle may change, and read-only objects; watch events do not change a snapshot."""
+    """The copy's arrays, which a cycle may change, and shared objects, which are read-only.
+
+    Watch events do not change a snapshot.
+    """
 
     gangs: list[GangView]
     excluded: list[GangView]
@@ -41,7 +44,8 @@ class Snapshot:
     """The node pool that this cycle plans; nodes and gangs of other pools are not in the snapshot."""
     queues: dict[str, Queue]
     barred: dict[str, NamespaceObstacle | None]
-    """Maps a gang that gets no nodes, as its queue excludes its namespace, to the reason; None: it terminates."""
+    """Maps a gang whose queue excludes its namespace to the reason; None if the namespace is being deleted. No nodes
+    are planned for barred gangs."""
     quotas: dict[str, list[ResourceQuota]]
     """Maps a namespace to its ResourceQuotas; namespaces without ResourceQuotas are omitted."""
     disruption_budgets: list[PodDisruptionBudget]
@@ -121,7 +125,10 @@ class Snapshot:
 
     @property
     def guards(self) -> Guards:
-        """The disruption budgets, keyed by the pods that they protect; made on first use, to delay no watch event."""
+        """The disruption budgets, keyed by the pods that they protect.
+
+        The mapping is computed on first use, so that watch events need not wait while the snapshot is taken.
+        """
         if self._guards is None:
             self._guards = Guards(self.disruption_budgets)
         return self._guards

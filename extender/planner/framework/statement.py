@@ -44,7 +44,10 @@ class Statement:
     def allocate_all(
         self, gang: GangView, pod_set: str, slots: Sequence[Sequence[int]], columns: Amounts, cls: PodClass
     ) -> None:
-        """Give members slots on several nodes: `columns` lists each node once, and `slots` has the ranks for each."""
+        """Give members slots on several nodes.
+
+        `columns` lists each node once, and `slots` contains the ranks for each node.
+        """
         if cls.gpu is not None:  # GPUs are chosen for each pod separately
             for ranks, column in zip(slots, columns.tolist(), strict=True):
                 self.allocate(gang, pod_set, ranks, column, cls)
@@ -102,7 +105,10 @@ class Statement:
             self._log_eviction(Eviction(gang, tuple(same), column, snapshot.row_on(cls, column), cls))
 
     def give_up(self, gang: GangView, node: str, count: int, cls: PodClass) -> None:
-        """Count a gang's spare slots on a known node as free in this session; committing the statement takes them."""
+        """Count a gang's spare slots on a known node as free in this session.
+
+        If the statement is committed, the gang loses these spare slots.
+        """
         snapshot = self._session.snapshot
         column = snapshot.index[node]
         self._log_eviction(Eviction(gang, (), column, snapshot.row_of(cls), cls, count))
@@ -153,7 +159,10 @@ class Statement:
             self._session.hooks.deallocated.call(entry)
 
     def _count_operation(self, entry: Operation | Eviction, sign: int) -> None:
-        """Count an operation's users of claims directly: a hook would slow down each step of a trial for few pods."""
+        """Count an operation's users of claims directly, without a hook.
+
+        Few pods name claims, and a hook for claims would slow down every step of a trial.
+        """
         if entry.cls.needs.named:
             self._session.claims.count(entry, sign)
 
@@ -176,7 +185,10 @@ class Statement:
         return operations
 
     def commit_victims(self) -> list[Operation]:
-        """Make all changes permanent, with evicted pods' capacity still in use; only plugins no longer count them."""
+        """Make all changes permanent, but count the capacity of evicted pods as used, because the pods still exist.
+
+        Plugins no longer count the evicted pods.
+        """
         for eviction in self.evictions:
             if eviction.pods:  # evictions without pods concern spare slots, which are now free
                 self._take(eviction)

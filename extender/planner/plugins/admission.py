@@ -81,7 +81,8 @@ class Overcommit(PlainPlugin):
         self._admitted: Amounts | None = None
         """Requests of the gangs that have been admitted; None until the first vote of the cycle."""
         self._victims: dict[tuple[str, int, bool], Amounts] = {}
-        """Maps queue, priority and preemption policy to possible victims' resources in this cycle."""
+        """Maps a gang's queue, priority and preemption policy to the resources of its possible victims in this
+        cycle."""
 
     def on_session_open(self, session: Session) -> None:
         """Register the vote on admission, and count the gangs that are admitted during the cycle."""

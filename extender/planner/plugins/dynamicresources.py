@@ -134,5 +134,8 @@ class SharedClaims:
                     snapshot.free[:, after] -= row
 
     def _column(self, shared: SharedClaim) -> int | None:
-        """Return the column of the node on which pods use the claim; several only after manual bindings."""
+        """Return the column of the node on which pods use the claim.
+
+        A claim without devices is used on several nodes only if a user has bound pods manually.
+        """
         return next(iter(self._users.get(shared.key, ())), None)

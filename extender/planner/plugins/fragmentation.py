@@ -54,16 +54,20 @@ class Fragmentation:
         self._mix: Mix | None = None
         self._nodes: NodeState | None = None
         self._stale = False
-        """True if nodes have changed since their valuation, done on demand, as most cycles place no pod."""
+        """True if nodes have changed since their values were computed. Values are computed on demand, because most
+        cycles place no pod."""
         self._worth: Scores = np.zeros(0)
         self._stamps: Amounts = np.zeros(0, dtype=np.int64)
         self._now = 0
         self._dirty: set[int] = set()
         self._caught: set[int] = set()
-        """Columns valued with tentative placements, to be computed again in the next cycle."""
+        """Columns of nodes whose value includes tentative placements, so that it must be computed again in the next
+        cycle.
+        """
         self._version = (-1, -1)
         self._losses: dict[bytes, tuple[int, Scores]] = {}
-        """Maps a pod class to each node's loss of value by one more pod, and the version of the loss."""
+        """Maps a pod class to each node's loss of value by one more pod, and to the version for which the loss was
+        computed."""
 
     def on_session_open(self, session: Session) -> None:
         """Read new gangs and changed nodes, and register the scores for nodes and for GPUs."""

@@ -49,7 +49,10 @@ class Elastic(PlainPlugin):
     name = "elastic"
 
     def on_session_open(self, session: Session) -> None:
-        """Register the order by stage, counting this cycle's slots, so that additional pods never delay other gangs."""
+        """Register the order by stage, so that additional pods of a gang never keep another gang from starting.
+
+        Slots that this cycle has placed count as members.
+        """
         given: Counter[str] = Counter()
 
         def count(entry: Operation | Eviction, sign: int) -> None:

@@ -256,7 +256,10 @@ class QueueShares:
         return all(self.tree.reclaimable[row] for row in chain[: chain.index(loses) + 1])
 
     def reclaim_agreed(self, scenario: Scenario) -> bool:
-        """Return True if the reclaim rules allow the scenario as of before the trial; moved pods are no loss."""
+        """Return True if the reclaim rules allow the scenario, given the allocations before the trial.
+
+        Pods that only move to another node do not count as a loss of their queue.
+        """
         losses = [Loss(self.row(chunk.gang.queue), chunk.amounts) for chunk in scenario.chunks if not chunk.moved]
         if self._rules is None or not losses:
             return not losses

@@ -233,7 +233,10 @@ def _ties(session: Session, demand: Demand) -> Sequence[Tie]:
 
 
 def _disfavour(session: Session, demand: Demand) -> Amounts | None:
-    """Return inverted scores (low is good) times each node's pods, int64 of shape (nodes,); None if all are equal."""
+    """Return inverted node scores (low is good), multiplied by the number of pods on each node.
+
+    The result is int64 of shape (nodes,), or None if no plugin distinguishes nodes.
+    """
     scores = session.scores(demand.cls)
     if not isinstance(scores, np.ndarray):
         return None

@@ -73,7 +73,10 @@ def lost(pods: int, nodes: str) -> str:
 
 
 def awaits_room(epoch: int, there: int, victims: int, until: str, whose: Sequence[str] = ()) -> str:
-    """Victims of gangs `whose` still use the gang's nodes; `until` is the end of their last notice, or empty."""
+    """Victims still use the gang's planned nodes; `until` is the end of the victims' last notice, or empty.
+
+    The argument `whose` contains the names of the victims' gangs.
+    """
     pods = many(there, "pod") if there == victims else f"{there} of {victims} pods"
     pods += f" of {listed(whose, 2)}" if whose else ""
     words = f"nodes are assigned by placement {epoch}; it waits until {pods} {have(there)} left them"

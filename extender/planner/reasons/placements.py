@@ -53,7 +53,10 @@ BUDGET = constant("placement-budget", "a PodDisruptionBudget forbids evicting po
 
 @worded("placement-victims-stay")
 def victims_stay(pod: str = "", node: str = "") -> str:
-    """Victims such as `pod` (`ns/name`; empty if the reader may not know the name) do not terminate."""
+    """Victims are being deleted but do not terminate.
+
+    `pod` is one of the victims (`ns/name`), or empty if the user who gets the message is not allowed to see its name.
+    """
     one = f", {pod or 'one'} on node {node} among them" if node else ""
     return f"pods that had to leave the gang's nodes do not terminate{one}"
 

@@ -37,7 +37,8 @@ Note = tuple[str, Reason]
 """The reason for a gang's condition (empty if unchanged), and the text to add to the condition's message."""
 _NODES_EXIST: Note = ("", reasons.scaleup.NODES_EXIST)
 KEPT_S = 10.0
-"""Minimum seconds for which a gang's pods request nodes, even if another comes first: changes cost many writes."""
+"""Minimum number of seconds for which a gang's pods request nodes, even if another gang now comes first. Each change of
+the requesting gang costs many writes."""
 
 
 @dataclass(slots=True)

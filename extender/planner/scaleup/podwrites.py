@@ -125,7 +125,10 @@ class PodConditions:
 
 
 def differences(message: WaitingMessage) -> list[SetCondition]:
-    """Return the conditions to write: the gang's message to its first pod, a reference to that pod to the others."""
+    """Return the conditions to write.
+
+    The gang's first pod gets the gang's message. Other pods that request nodes get a reference to the first pod.
+    """
     members = gated_pods(message.gang)
     if not members:
         return []
@@ -158,7 +161,8 @@ class EvictionAnnotations:
 
     def __init__(self) -> None:
         self._settled: dict[str, tuple[GangView, Mapping[str, str]]] = {}
-        """Maps a gang's UID to its view and its queue's annotations when all its pods were up to date."""
+        """Maps a gang's UID to its view and its queue's annotations at the time when all its pods were last up to
+        date."""
         self._bucket = Bucket(ANNOTATIONS_PER_S, ANNOTATIONS_AT_ONCE)
 
     def decide(self, session: Session) -> None:

@@ -22,7 +22,8 @@ class Access:
         """The queues of all pools; a queue belongs to the pool of its topmost ancestor."""
         self._children: dict[str, set[str]] = {}
         self.left: set[str] = set()
-        """Namespaces that gave their pods a queue earlier in this run of the extender, but no longer do."""
+        """Namespaces that no longer give their pods a queue, but gave their pods a queue earlier in this run of the
+        extender."""
         self.ending: set[str] = set()
         """Namespaces that are being deleted, in which not even placements can be created."""
         self._labels: dict[str, Mapping[str, str]] = {}
@@ -112,7 +113,10 @@ def parents_of(queues: Mapping[str, Queue]) -> dict[str, str]:
 
 
 def _place(queue: Queue | None) -> tuple[str, str | None]:
-    """Return a queue's parent and pool label, which place its descendants; ("", None) for a missing queue."""
+    """Return the parent and the pool label of a queue, which determine the pool of its descendants.
+
+    Returns ("", None) if the queue does not exist.
+    """
     if queue is None:
         return "", None
     return queue.spec.parent or ROOT_QUEUE, queue.metadata.labels.get(NODE_POOL, DEFAULT_POOL)

@@ -10,7 +10,8 @@ from cachetools import FIFOCache
 from numpy.typing import NDArray
 
 MOST = 4096
-"""Maximum number of stored answers; pods of dropped oldest ones are checked again by the bind verb."""
+"""Maximum number of stored answers. Beyond this number, the oldest answer is dropped, and the bind verb checks that
+answer's pod again."""
 
 
 class Answers:

@@ -100,7 +100,10 @@ class Claimants:
         return record if cls is record.cls else replace(record, cls=cls)
 
     def named(self, old: PodRecord | None, new: PodRecord | None) -> None:
-        """Update the users and ledger entries of a pod's claims; also after its binding or removal from a node."""
+        """Update the users of the claims that a pod names, and update the ledger entries of these claims.
+
+        Call `named` also when the pod has been bound to a node or removed from its node.
+        """
         record, before, after = new or old, _claims_of(old), _claims_of(new)
         if record is None or not (before or after):
             return

@@ -58,7 +58,8 @@ class Comparisons:
 
     def __post_init__(self) -> None:
         self._next: dict[str, list[Query]] = {}
-        """Maps a namespace of pods with new queries to the next round's, while a round is running."""
+        """Maps the namespace of the pods with new queries to the queries of its next round, while a round is
+        running."""
         self._open: set[Mark] = set()
         """Marks of the queries of all rounds that have not finished."""
         self._rounds: OrderedDict[tuple[str, str], _ComparisonRound] = OrderedDict()

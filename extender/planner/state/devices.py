@@ -42,7 +42,8 @@ class Devices:
     unknown: Amounts = field(default_factory=_none)
     """Number of each node's GPUs that pods use without a record of which GPUs each pod shares."""
     counted: Amounts = field(default_factory=_none)
-    """Thousandths of GPUs of the pods' fractions that the row for GPUs of the resource arrays has."""
+    """Total of the pods' GPU fractions, in thousandths of a GPU, that the row for GPUs of the resource arrays
+    includes."""
     pods: Amounts = field(default_factory=_none)
 
     def grow(self, size: int) -> None:

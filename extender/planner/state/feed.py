@@ -42,14 +42,16 @@ class Fed:
     optional: bool = False
     """True for a kind of another project; objects of the kind are not read if its CRD is not installed."""
     newer: bool = False
-    """True for a Kubernetes kind that older API servers lack, from which the planner reads none of it."""
+    """True for a Kubernetes kind that older API servers do not serve. The planner reads no objects of the kind from an
+    older API server."""
     pooled: bool = False
     """True if a label of the objects names their node pool, and the API server selects objects by this label."""
     limited: bool = False
     """True if tenants create objects of the kind and can create large objects. Caches limit the memory that such
     objects use per namespace. Pods and claims have no such limit, because all pods and claims must be counted."""
     own: Callable[[Any, Any], bool] = lambda _old, _new: False
-    """Function of old and new object; True for Muster's own write, with which it has already planned."""
+    """Function of the old and the new object. It returns True for a change that Muster itself has written and has
+    already planned with."""
 
 
 def _only_status(old: PodGroup | None, new: PodGroup | None) -> bool:

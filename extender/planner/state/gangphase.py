@@ -30,13 +30,18 @@ class GangPhase(Enum):
     STRANDED = auto()
     """Too few members are bound and no placement is active; evicted unless the missing ones are placed soon."""
     WHOLE = auto()
-    """The gang has, or had in this run, its minimum; until its last member ends, new members are placed."""
+    """The gang has its minimum, or had its minimum earlier in this run. Until the last member ends, new members are
+    placed when they arrive."""
     GROWING = auto()
     """The gang has or had its minimum, and a placement is active for later or restarted members."""
 
 
 def phase_of(placement: Placement | None, *, alive: bool, whole: bool) -> GangPhase:
-    """Return a gang's phase; `alive`: members are on nodes; `whole`: it has, or had in this run, its minimum."""
+    """Return the phase of a gang.
+
+    `alive` is True if members are on nodes. `whole` is True if the gang has its minimum, or had its minimum earlier in
+    this run.
+    """
     active = placement is not None and placement.status.phase in ACTIVE
     if whole:
         return GangPhase.GROWING if active else GangPhase.WHOLE

@@ -44,10 +44,12 @@ class GangView(DeclaredGang):
     retry_spent: bool = False
     """True if a restart after an eviction uses up one of the limited restarts of the gang's Job."""
     compared: bool = field(default=True, init=False)
-    """False while the gang's demands on others are compared (`state.comparisons`); it is not placed then."""
+    """False as long as the gang's demands on other pods are being compared (`state.comparisons`). The gang is not
+    placed in the meantime."""
     phase: GangPhase = field(init=False)
     guarded: tuple[object, bool] | None = field(default=None, init=False, compare=False)
-    """PodDisruptionBudgets at the last check, and True if one protects a pod (`state.guards`)."""
+    """The PodDisruptionBudgets at the last check, and True if a budget protects a pod of the gang (`state.guards`).
+    """
 
     def __post_init__(self) -> None:
         alive, counts = any(pod_set.alive for pod_set in self.pod_sets), self.taken_by_set
@@ -243,7 +245,10 @@ class GangView(DeclaredGang):
         return self.satisfied({each.name: len(each.taken.keys() | each.waiting.keys()) for each in self.pod_sets})
 
     def waits_until(self, now: float) -> str:
-        """Return the earliest time of the next placement (RFC 3339); empty if now, or once missing pods exist."""
+        """Return the earliest time of the gang's next placement (RFC 3339); empty if the gang may be placed now.
+
+        A gang whose pods were not created in time no longer waits once enough pods exist.
+        """
         until = self.placement.status.not_before if self.placement else ""
         over = is_over(parse_time(until) or 0.0, now, MAX_PLACEMENT_DELAY_S)
         return "" if over or self.started or (self.has_pods and not self.was_not_bound) else until

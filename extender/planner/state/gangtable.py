@@ -275,7 +275,11 @@ def _take_in(table: dict[str, T], old: T | None, new: T | None) -> str | None:
 
 
 def _named_for_one_life(group: PodGroup) -> bool:
-    """Return True if, by its name or its owner's kind, pods of an earlier owner cannot refer to this PodGroup."""
+    """Return True if pods of an earlier owner with the same name cannot refer to this PodGroup.
+
+    The result is True for a PodGroup that has no owner, belongs to a Volcano Job, or has a name that ends with the
+    owner's UID.
+    """
     owner = group.metadata.controller
     return owner is None or is_job(owner) or group.metadata.name.endswith(owner.uid)
 

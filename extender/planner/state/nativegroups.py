@@ -47,7 +47,8 @@ class NativeGroups:
     _of_workload: dict[str, set[str]] = field(default_factory=dict)
     """Maps a Workload to the keys of its gangs."""
     _reported: dict[str, tuple[tuple[str, str], str]] = field(default_factory=dict)
-    """Maps a gang to its oldest pod, whose scheduler decides whether it is Muster's, and to that pod's queue."""
+    """Maps a gang to its oldest pod, whose scheduler decides whether the gang is Muster's, and to the queue that this
+    pod names."""
     _podless: set[str] = field(default_factory=set)
     """Keys of gangs without pods. A later group of the same name is Muster's only once the group has a pod."""
 

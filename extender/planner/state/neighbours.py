@@ -35,7 +35,9 @@ class Spread:
 
     topology_key: str
     query: Query | None
-    """Selects the pods that the constraint counts; None, counting none, if it is missing or empty."""
+    """Selects the pods that the constraint counts. None if the selector is missing or empty, so that no existing pods
+    count.
+    """
     max_skew: int
     min_domains: int
     honor_affinity: bool

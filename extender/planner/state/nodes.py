@@ -34,12 +34,16 @@ ROWS = 4
 
 
 class NodeTable:
-    """Table of nodes, one column per node in each array; `users` yields node and class of each ledger entry."""
+    """Table of nodes: one column per node in each array.
+
+    The function `users` yields the node and the pod class of each ledger entry, even for unknown nodes.
+    """
 
     def __init__(self, users: Callable[[], Iterable[tuple[str, PodClass]]]) -> None:
         self._users = users
         self.axis: dict[str, int] = {}
-        """Maps a resource to its row; copied, like `index`, before a change if shared (see `share`)."""
+        """Maps a resource to its row in the arrays. Like `index`, the mapping is copied before a change if a snapshot
+        shares it (see `share`)."""
         self.index: dict[str, int] = {}
         self.nodes: list[Node | None] = []
         self.allocatable: Amounts = np.zeros((ROWS, 0), dtype=np.int64)
@@ -102,7 +106,10 @@ class NodeTable:
         self.devices.widen(amounts.get(VOLCANO_GPU_NUMBER, 0) or amounts.get(GPU, 0) // WHOLE)
 
     def equip(self, name: str, devices: Vector) -> None:
-        """Set the devices of a node, maybe unknown, without counted pods; `changed` stays, because the Node did."""
+        """Set the devices of a node while no pods are counted on it (see `Ledger.equip`); the node may be unknown.
+
+        `changed` is not updated, because the Node itself did not change.
+        """
         put_entry(self._devices, name, devices or None)
         column = self.index.get(name)
         node = self.nodes[column] if column is not None else None
@@ -202,7 +209,10 @@ class NodeTable:
         return row_along(self.axis, self.used.shape[0], vector)
 
     def share(self) -> tuple[dict[str, int], dict[str, int]]:
-        """Return `axis` and `index`, which callers must not change; the table makes later changes to copies."""
+        """Return the current `axis` and `index`.
+
+        Callers must not change `axis` and `index`; the table makes later changes to copies.
+        """
         self._shared = True
         return self.axis, self.index
 

@@ -31,7 +31,10 @@ _DISRUPTED = frozenset({"Evicted", "Preempting", "NodeShutdown", "Terminated", "
 
 
 class PodRecord(Struct, eq=False, gc=False):
-    """The fields of a pod that matter to planning, immutable; not garbage-collected, because it has no cycles."""
+    """The fields of a pod that are relevant to planning; every change of the pod creates a new record.
+
+    Records are excluded from garbage collection, because they have no reference cycles.
+    """
 
     uid: str
     namespace: str
@@ -62,7 +65,8 @@ class PodRecord(Struct, eq=False, gc=False):
     slot: Slot | None
     """The pod's slot; None until the state assigns a slot to a pod that names no slot."""
     controller: str
-    """Kind and name of the controller, or ""; a later one of this name takes over its pods' slots."""
+    """Kind and name of the pod's controller; empty without a controller. A later controller with the same name takes
+    over the slots of the earlier controller's pods."""
     controller_uid: str
     terminating: bool
     gone_by: str
@@ -79,7 +83,8 @@ class PodRecord(Struct, eq=False, gc=False):
     asks: bool
     """True if Muster wrote the reason Unschedulable into the gated pod's condition, for autoscalers."""
     says: str
-    """Muster's message in the condition PodScheduled without its first word; empty without one."""
+    """The message that Muster wrote into the pod's condition PodScheduled, without its first word; empty without a
+    message."""
     evictable: str
     """Value of the annotation that allows or forbids autoscalers to evict the pod; empty without this annotation."""
     evictable_by_us: bool
@@ -104,7 +109,8 @@ class PodRecord(Struct, eq=False, gc=False):
     task: str
     """The task of a pod that names a task but no index, so that the planner assigns its rank; empty for other pods."""
     creator: str
-    """Creator in the annotation; empty for other controllers' pods, whose annotations are a template's."""
+    """The user that the pod's annotation names as its creator; empty for pods of other controllers, whose annotations
+    come from a template."""
     about_gang: dict[str, str] | None
     """The pod's annotations about its gang; None for most pods, which have no such annotations."""
     failed: bool

@@ -68,7 +68,8 @@ class PodSetView:
     template: bool = False
     """True if pods can be created from a template, so that a slot needs no pod yet."""
     born_gated: bool = False
-    """True if the template's pods are created with others' gates, so that a slot needs an existing pod."""
+    """True if the template's pods are created with scheduling gates other than Muster's, so that a slot needs an
+    existing pod."""
     unit: int = 1
     """Size of the pod set's sub-groups, which consist of consecutive ranks that are placed together or not at all."""
     runtime: Runtime = UNKNOWN
@@ -77,7 +78,8 @@ class PodSetView:
     labels: dict[str, str] | None = None
     """Labels of the template; None without a template."""
     mixed: bool = False
-    """True if some waiting pods' class differs from the set's, e.g. by a claim of each pod."""
+    """True if the class of some waiting pods differs from the pod set's class, e.g. because each pod has its own
+    claim."""
     gone: int = 0
     """Number of taken slots whose pods have succeeded and are gone."""
 

@@ -18,9 +18,11 @@ class PodTable:
         self.records: dict[str, PodRecord] = {}
         """Maps a UID to the pod's record."""
         self.taken: Counter[str] = Counter()
-        """Maps a gang to its number of bound or succeeded pods, even of one slot; without zeros."""
+        """Maps a gang to the number of its bound or succeeded pods, including pods that share a slot; without zeros.
+        """
         self.slots: dict[str, Counter[str]] = {}
-        """Maps a gang and a pod set to the number of distinct slots that pods have taken."""
+        """Maps a gang and a pod set to the number of distinct slots that pods have taken; pods without a slot do not
+        count."""
         self.alive: Counter[str] = Counter()
         """Maps a gang to the number of its pods that use a node; without zeros."""
         self.ending: dict[str, PodRecord] = {}

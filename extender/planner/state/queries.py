@@ -162,7 +162,10 @@ class QueryTable:
         return sum(len(queries) for place in (namespace, None) for queries in self._index.get(place, {}).values())
 
     def intern(self, parts: Iterable[PodSelector], owner: str, *, staying: bool = False) -> Query | None:
-        """Return the query for `owner`, without terminating pods if `staying`; None if the namespace has too many."""
+        """Return the query with these parts for pods in namespace `owner`; None if the namespace has too many queries.
+
+        With `staying`, the query excludes pods that are being deleted.
+        """
         parts = tuple(parts)
         key = msgspec.msgpack.encode([owner, staying, [_plain(part) for part in parts]])
         known = self._queries.get(key)

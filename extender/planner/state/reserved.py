@@ -26,7 +26,8 @@ class ReservedRoom:
     need: Amounts
     """Resources that the gang needs on the reserved nodes, int64 of shape (resources, columns)."""
     gained: Amounts
-    """What pods will have freed on the nodes by the gang's start, int64 of shape (resources, columns)."""
+    """Resources that running pods will have freed on the reserved nodes by the gang's start, int64 of shape (resources,
+    columns)."""
     only: str = field(default="", kw_only=True)
     """The only queue whose pods and gangs must leave the capacity free; empty if all queues must leave it free."""
 
@@ -68,7 +69,8 @@ class ReservedRooms:
         self._rooms: list[ReservedRoom] = []
         self._start_s = 0.0
         self._since: list[tuple[int, Amounts | None]] | None = None
-        """Columns with resources freed since the running cycle's snapshot; None between cycles."""
+        """Columns, each with the resources that were freed there since the running cycle's snapshot; None between
+        cycles."""
         self._views: dict[tuple[int, ...], tuple[NDArray[np.int64], Amounts]] = {}
         """Cache of the columns and resources to leave free, keyed by the positions of the reservations that apply."""
 

@@ -176,7 +176,10 @@ class Views(Tables):
         return self._gangs.views.get(key)
 
     def started(self, key: str) -> bool:
-        """Return the current `GangView.started`; refreshes the gang only if the number of its pods is not enough."""
+        """Return the current value of `GangView.started`.
+
+        The gang is refreshed only if the number of its pods does not already determine the result.
+        """
         certainly = self._gangs.certainly_started(key, self.pod_table)
         if certainly is not None:
             return certainly

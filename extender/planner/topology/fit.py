@@ -150,7 +150,8 @@ class Filling:
     def _fill(self, level: int, columns: Amounts, pods: int, *, joined: bool = False) -> Iterator[_Filled]:
         """Distribute pods to the nodes of a domain, child by child or over the nodes of all used children together.
 
-        The nodes of all children together may need fewer domains below; `joined` nodes are of several domains already.
+        A distribution over the nodes of all children may use fewer domains at lower levels. Pods are always distributed
+        over all nodes if the nodes are `joined` from several domains.
         """
         inner = level + 1
         if inner >= len(self.wanted.geometry.tree.levels):
@@ -200,7 +201,11 @@ class Filling:
         return held(self.wanted, level, room), columns[of < 0] if not sliced else columns[:0]
 
     def _places(self, level: int, some: Amounts, of: Amounts, columns: Amounts) -> Amounts:
-        """Return the ranks of the domains `some`, to break ties; `of` has the domain of each node in `columns`."""
+        """Return each domain's rank, which breaks ties between domains that can hold equally many pods.
+
+        `some` contains the domains. `columns` contains the nodes with free capacity, and `of` the domain of each of
+        these nodes.
+        """
         first = self.wanted.geometry.first(level)[some]
         domains = len(self.wanted.geometry.tree.domains[level])
         amounts = [each for each in (tie() for tie in self.ties if len(some) > 1) if each is not None]
@@ -263,7 +268,8 @@ def _shares(counts: Counts, pods: int, first: Amounts, profile: Profile, unit: i
 def thresholds(capacities: Amounts, parents: Amounts, domains: int, pods: int) -> tuple[Amounts, Amounts]:
     """Return each domain's threshold for its children, and its number of used children; 0 if it is too small.
 
-    `capacities` and `parents` have, for each child, the number of pods that fit and its domain (-1: none).
+    `capacities` and `parents` contain, for each child, the number of pods that fit and the child's domain (-1 for
+    none).
     """
     order = np.lexsort([-capacities, parents])
     order = order[parents[order] >= 0]

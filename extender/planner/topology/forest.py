@@ -19,7 +19,8 @@ from muster.api.kubernetes.core import Node
 from muster.resources.topology import Level, Nearness
 
 SPARSE, FEW = 2, 64
-"""Domains are renumbered when used numbers exceed `SPARSE` times the domains with nodes, plus `FEW`."""
+"""Domains are renumbered when the number of used numbers exceeds `SPARSE` times the number of domains with nodes, plus
+`FEW`."""
 
 
 class LabelTree:

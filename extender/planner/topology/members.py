@@ -21,7 +21,8 @@ from muster.resources.labels import Requirements
 
 MOST_PATTERNS: Final = 256
 MOST_STEPS: Final = 50_000
-"""Maximum steps of all patterns in a set; with so many, each of RE2's many states takes a few hundred KB."""
+"""Maximum number of steps of all patterns in a set of patterns. With this number of steps, each of RE2's many states
+takes a few hundred KB."""
 _MEMORY_BYTES: Final = 64 << 20
 _CANARY: Final = "\x00canary"
 """A test name, added to every set of patterns, that no node has. If a set does not match the test name, it needs more
@@ -88,7 +89,10 @@ class HyperNodeMembers:
 
 
 def members_of(spec: HyperNodeSpec) -> HyperNodeMembers:
-    """Return the members in a HyperNode's spec; other HyperNodes only by name. An empty selector selects nothing."""
+    """Return the members in a HyperNode's spec.
+
+    Member HyperNodes are selected only by name, and an empty selector selects nothing.
+    """
     of_nodes = [member.selector for member in spec.members if member.type == "Node"]
     children = [member.selector.exact_match for member in spec.members if member.type == "HyperNode"]
     selectors = [requirements(each.label_match) for each in of_nodes if each.label_match]

@@ -30,9 +30,11 @@ class SlotGroup:
     children: tuple["SlotGroup", ...] = ()
     """Inner parts that together contain all slots to place; empty if the part has `slices` or has no inner parts."""
     slices: tuple[Slices, ...] = ()
-    """Layers of slices (consecutive ranks), outermost first; only in childless parts of one pod set."""
+    """Layers of slices (consecutive ranks that belong together), outermost first. Only parts with one pod set and
+    without children have slices."""
     places: Mapping[int, int] | None = None
-    """Maps a rank to its position in the part, for slices; None if each position equals its rank."""
+    """Maps a rank to its position in the part, from which slices are computed; None if each position equals its
+    rank."""
     all_slots: int = 0
     """Number of all pods in the part, including pods above the minimum."""
     least: int | None = None
@@ -105,7 +107,10 @@ class SlotGroup:
 
 
 class SlotsLeft:
-    """Slots that do not belong to a part yet, in order; taking some costs time proportional to their number."""
+    """Slots that do not belong to a part yet, in order.
+
+    The cost of taking slots is proportional to the number of taken slots.
+    """
 
     def __init__(self, slots: Mapping[str, Sequence[int]]) -> None:
         self._left = {name: {rank: place for place, rank in enumerate(ranks)} for name, ranks in slots.items()}
@@ -131,7 +136,10 @@ def part_of(
     *,
     least: int | None = None,
 ) -> SlotGroup:
-    """Build the tree of a gang's parts from these open slots; `there` maps pod set and rank to the node's column."""
+    """Build the tree of a gang's parts from these open slots.
+
+    `there` maps a pod set and a rank to the column of the member's node.
+    """
     members: dict[str, Ranks] = {pod_set.name: None for pod_set in gang.pod_sets}
     everyone = sum(pod_set.replicas for pod_set in gang.pod_sets)
     root = SlotGroup("", slots, members, request.near, (), all_slots=everyone, least=least, there=there or {})

@@ -142,7 +142,10 @@ def _minded(search: Search, kept: list[EvictableUnit]) -> EvictableUnit | None:
 
 
 def _without(units: list[EvictableUnit], kept: list[EvictableUnit], minded: EvictableUnit) -> list[EvictableUnit]:
-    """Return the candidates without the rejected unit and later ones of its queue; or of its gang, if all share one."""
+    """Return the candidates without the rejected unit and later units of the same queue.
+
+    If all candidates are of one queue, only later units of the same gang are left out.
+    """
     before = {id(unit) for unit in kept[: kept.index(minded)]}
     queues = {unit.gang.queue for unit in units}
     if len(queues) > 1:

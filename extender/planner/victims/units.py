@@ -70,7 +70,8 @@ class EvictableUnit:
     gang: GangView
     pods: tuple[PodRecord, ...]
     rest: bool
-    """True for the last unit of a gang, evicted only with or after pods above the minimum."""
+    """True for the last unit of a gang, which is evicted only together with or after the gang's pods above the
+    minimum."""
     columns: Amounts
     """Columns of the pods' nodes, int64; pods on unknown nodes are left out."""
     rows: Amounts
@@ -197,7 +198,10 @@ class Catalogue:
 
 
 def permitted(units: list[EvictableUnit], budgets: DisruptionBudgets) -> list[EvictableUnit]:
-    """Return the units, in order, whose eviction budgets allow; a gang's last unit needs all its others."""
+    """Return the units that disruption budgets allow to evict one after another, in order.
+
+    The last unit of a gang is permitted only if all other units of the gang are permitted.
+    """
     if not budgets:
         return units
     kept, held = [], set()
