@@ -1,11 +1,16 @@
 """Settings of the webhook from a file, and its command line, which has the values that differ from pod to pod."""
 
+import argparse
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar, Final, Literal
 
 from muster.process import settings
 from muster.process.settings import Port, Settings
+
+MOST_DRAIN_S: Final = 3600
+"""Maximum value of --drain-seconds."""
 
 
 class WebhookSettings(Settings, frozen=True, kw_only=True):
@@ -73,9 +78,16 @@ def parse(argv: Sequence[str] | None = None) -> WebhookOptions:
     parser.add_argument("--host", default="127.0.0.1", help="address of both ports [default: %(default)s]")
     parser.add_argument(
         "--drain-seconds",
-        type=int,
+        type=_drain_seconds,
         default=0,
         help="maximum time for which the process continues to serve after SIGTERM, until clients have closed their "
         "connections; API servers close idle ones after 90 seconds [default: %(default)s]",
     )
     return WebhookOptions(**settings.parse(parser, argv, WebhookSettings))
+
+
+def _drain_seconds(text: str) -> int:
+    """Parse the value of --drain-seconds. Raises ArgumentTypeError, which argparse reports with the flag's name."""
+    if re.fullmatch(r"[0-9]{1,4}", text) and int(text) <= MOST_DRAIN_S:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"should be a whole number of seconds from 0 to {MOST_DRAIN_S}, and is {text!r}")

@@ -247,7 +247,7 @@ def test_a_placement_has_each_pod_set_once(client: Client) -> None:
 def test_both_versions_of_a_placement_are_one_object(
     client: Client, first: Resource[Any], second: Resource[Any]
 ) -> None:
-    """What is written in one version is read and changed in the other, and its epoch increases in both."""
+    """A Placement of one version is read and changed in the other version, and its epoch increases in both."""
     name = client.create(first, {**PLACEMENT, "apiVersion": first.api_version}).metadata.name
     one, other = (raw(client, each.path("default", name)) for each in (first, second))
     assert (one.pop("apiVersion"), other.pop("apiVersion")) == (first.api_version, second.api_version)

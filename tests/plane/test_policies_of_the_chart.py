@@ -74,8 +74,8 @@ def test_nobody_else_decides_placements(owner: tuple[Client, str], wait_for: Wai
     """Neither makes one, nor changes what one says; labels are anybody's who may write it."""
     client, namespace = owner
     placements = replace(PLACEMENTS, version=version)
-    told = wait_for(lambda: refusal(lambda: client.create(placements, NOBODYS, namespace, dry_run=True)))
-    assert "only Muster's extender decides placements" in told
+    answer = wait_for(lambda: refusal(lambda: client.create(placements, NOBODYS, namespace, dry_run=True)))
+    assert "only Muster's extender decides placements" in answer
 
 
 def test_nobody_else_notes_placements(owner: tuple[Client, str]) -> None:
@@ -103,8 +103,8 @@ def test_nobody_else_says_which_runtime_a_train_job_has(owner: tuple[Client, str
     client, namespace = owner
     client.create(TRAIN_JOBS, train_job("mine", suspend=True), namespace)
     forged: dict[str, Any] = {"status": {"runtimeDigest": "sha256:0"}}
-    told = refusal(lambda: client.merge_patch(TRAIN_JOBS, "mine", forged, namespace, subresource="status"))
-    assert "only Muster's controller writes status.runtimeDigest" in told
+    answer = refusal(lambda: client.merge_patch(TRAIN_JOBS, "mine", forged, namespace, subresource="status"))
+    assert "only Muster's controller writes status.runtimeDigest" in answer
     progress = {"progressPercentage": 1, "lastUpdatedTime": "2026-01-01T00:00:00Z"}
     other: dict[str, Any] = {"status": {"trainerStatus": progress}}
     assert not refusal(lambda: client.merge_patch(TRAIN_JOBS, "mine", other, namespace, subresource="status"))
@@ -151,8 +151,9 @@ def test_what_a_bound_pod_is_charged_stays(owner: tuple[Client, str], admin: Cli
     def write(change: dict[str, Any], by: Client = client) -> str:
         return refusal(lambda: by.merge_patch(PODS, name, {"metadata": change}, namespace, subresource=path))
 
-    told = {what: write(change) for what, change in CHARGES.items()}
-    assert {what for what, said in told.items() if "is charged stays as it was when it was bound" not in said} == set()
+    answers = {what: write(change) for what, change in CHARGES.items()}
+    stays = "is charged stays as it was when it was bound"
+    assert {what for what, said in answers.items() if stays not in said} == set()
     assert not write({"labels": {"mine": "1"}, "annotations": {"mine": "1"}})
     assert not write(CHARGES["another queue"], admin)
 
@@ -162,8 +163,8 @@ def test_a_pod_that_waits_may_change_what_it_asks_for(owner: tuple[Client, str])
     client, namespace = owner
     client.create(PODS, pod("waits", scheduler="nobody"), namespace)
     for what, change in CHARGES.items():
-        told = refusal(lambda change=change: client.merge_patch(PODS, "waits", {"metadata": change}, namespace))
-        assert ("only Muster lifts the gate" in told) if what == "another device" else not told
+        answer = refusal(lambda change=change: client.merge_patch(PODS, "waits", {"metadata": change}, namespace))
+        assert ("only Muster lifts the gate" in answer) if what == "another device" else not answer
 
 
 @pytest.mark.parametrize("key", [names.NODE, names.EPOCH, names.GPU_DEVICES_CHOSEN, names.GPU_PORTION])
@@ -178,7 +179,7 @@ def test_a_pod_has_no_more_containers_and_amounts_than_are_read(owner: tuple[Cli
     """Whoever makes it, for whatever scheduler: its room depends on all of them."""
     _, namespace = owner
 
-    def told(containers: int, amounts: int, ports: int = 0) -> str:
+    def answer(containers: int, amounts: int, ports: int = 0) -> str:
         limits = {f"x.example/{number}": 1 for number in range(amounts)}
         listens = [{"containerPort": 1 + number} for number in range(ports)]
         each = {"image": "none", "resources": {"limits": limits, "requests": limits}, "ports": listens}
@@ -186,14 +187,14 @@ def test_a_pod_has_no_more_containers_and_amounts_than_are_read(owner: tuple[Cli
         made["spec"]["containers"] = [{"name": f"c{number}", **each} for number in range(containers)]
         return refusal(lambda: admin.create(PODS, made, namespace, dry_run=True))
 
-    assert not told(CONTAINERS.value, 4)
-    assert not told(2, CONTAINER_AMOUNTS.value // 4)
+    assert not answer(CONTAINERS.value, 4)
+    assert not answer(2, CONTAINER_AMOUNTS.value // 4)
     for large in (
         (CONTAINERS.value + 1, 0),
         (2, CONTAINER_AMOUNTS.value // 4 + 1),
         (1, 0, CONTAINER_AMOUNTS.value + 1),
     ):
-        assert f"{CONTAINERS.value} containers, nor more than {CONTAINER_AMOUNTS.value} requests" in told(*large)
+        assert f"{CONTAINERS.value} containers, nor more than {CONTAINER_AMOUNTS.value} requests" in answer(*large)
 
 
 BY_MARKERS: dict[str, Any] = {
@@ -219,8 +220,8 @@ def test_a_pod_of_musters_names_no_node(owner: tuple[Client, str], admin: Client
     put["spec"] |= spec
     if who == "gang":
         put["metadata"]["annotations"] = {names.GROUP_NAME: "mine"}
-    told = refusal(lambda: client.create(PODS, put, namespace, dry_run=True))
-    assert ("must not name its node" in told) if is_refused else not told, told
+    answer = refusal(lambda: client.create(PODS, put, namespace, dry_run=True))
+    assert ("must not name its node" in answer) if is_refused else not answer, answer
     admin.create(PODS, put, namespace, dry_run=True)
 
 
@@ -319,8 +320,8 @@ def test_the_controller_creates_only_objects_of_workloads(
     owner: tuple[Client, str], controller: Client, kind: Resource[Any], made: Any, where: str, *, may: bool
 ) -> None:
     """Its token is no way to a pod with the rights of the cluster's own."""
-    told = refusal(lambda: controller.create(kind, made, where or owner[1], dry_run=True))
-    assert ("Muster's controller" in told) is not may, told
+    answer = refusal(lambda: controller.create(kind, made, where or owner[1], dry_run=True))
+    assert ("Muster's controller" in answer) is not may, answer
 
 
 def test_the_controller_cannot_change_objects_of_others(

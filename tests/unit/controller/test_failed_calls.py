@@ -54,14 +54,14 @@ def test_a_pod_that_is_not_created_is_unexpected(desk: Desk, effects: PodEffects
     assert len(desk.expectations.pods(reference(desk.job), [])) == 3
 
 
-def test_the_last_refusal_is_told_while_no_pod_is_tried(desk: Desk, effects: PodEffects) -> None:
+def test_the_last_refusal_is_reported_while_no_pod_is_tried(desk: Desk, effects: PodEffects) -> None:
     """And how many pods a pass has left out."""
     manifests = [desk.pod(rank) for rank in range(5)]
     desk.api.fails(Forbidden("exceeded quota: q"), "create", times=99)
-    told = effects.create_pods(desk.job, [[manifest] for manifest in manifests])
-    assert told[0].endswith("exceeded quota: q")
-    assert told[-1] == "2 more pods were not created, because the quota would reject them too"
-    assert effects.create_pods(desk.job, [manifests]) == told
+    messages = effects.create_pods(desk.job, [[manifest] for manifest in manifests])
+    assert messages[0].endswith("exceeded quota: q")
+    assert messages[-1] == "2 more pods were not created, because the quota would reject them too"
+    assert effects.create_pods(desk.job, [manifests]) == messages
 
 
 @failing

@@ -77,12 +77,12 @@ def test_what_kubelet_ended_is_the_infrastructures(reason: str) -> None:
 @pytest.mark.parametrize(("ago_s", "whose"), [(10, "infrastructure"), (599, "infrastructure"), (601, "user")])
 def test_who_fails_after_another_was_disrupted_lost_its_connection(ago_s: float, whose: str) -> None:
     """But one that was disrupted long ago, and is left as it ended, excuses no crash loop."""
-    told = ReportedCondition(type="DisruptionTarget", status="True", last_transition_time=format_time(NOW - ago_s))
-    other = failed(137, conditions=[told])
+    evicted = ReportedCondition(type="DisruptionTarget", status="True", last_transition_time=format_time(NOW - ago_s))
+    other = failed(137, conditions=[evicted])
     other.metadata.uid = "other"
     assert fault(failed(1), other) == whose
     for changed in ({"type": "Ready"}, {"status": "False"}):
-        other.status.conditions = [structs.replace(told, **changed)]
+        other.status.conditions = [structs.replace(evicted, **changed)]
         assert fault(failed(1), other) == "user"
 
 

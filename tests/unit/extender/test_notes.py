@@ -115,7 +115,7 @@ def test_its_end_and_running_are_one_write(*, late: bool) -> None:
 
 
 def test_no_status_is_written_beside_the_end_that_brings_it() -> None:
-    """Even if its moment comes between the two: there would be two writes, and one of them in vain."""
+    """Although both are due at the same time: the second of two writes would be refused."""
     one = Written()
     one.placed()
     one.world.pod(one.key, "worker", 0, CPU2, node="node-0", pin="node-0", epoch=1, phase="Running")

@@ -259,3 +259,12 @@ def test_every_flag() -> None:
     assert settings.parse(["--kubeconfig=k", "--host=::", "--drain-seconds=95"]) == WebhookOptions(
         kubeconfig="k", host="::", drain_seconds=95, settings=WebhookSettings()
     )
+
+
+@pytest.mark.parametrize("wrong", ["-1", "3601", "1000000000", "95s", ""])
+def test_a_wrong_time_to_drain_is_refused(wrong: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The message names the flag, the limits and the value."""
+    with pytest.raises(SystemExit, match="2"):
+        settings.parse([f"--drain-seconds={wrong}"])
+    expected = f"argument --drain-seconds: should be a whole number of seconds from 0 to 3600, and is {wrong!r}"
+    assert expected in capsys.readouterr().err

@@ -41,7 +41,7 @@ def test_pods_of_a_gang_count_for_its_queue_once_that_is_known() -> None:
 
 
 def test_a_copy_of_a_usage_stays_as_it_was() -> None:
-    """It is made anew only after a change: cycles copy the usage of each gang, and few of them have changed."""
+    """A copy is made again only after a change, because few gangs change between two cycles."""
     use = Use({"pods": 1})
     copy = use.copy()
     assert copy is use.copy()
